@@ -87,7 +87,7 @@ func (j *journal) writeAudio(pcm []byte) error {
 	binary.BigEndian.PutUint64(numbered, j.number)
 	j.number++
 	numbered = append(numbered, pcm...)
-	// The samples are in memory no longer than in the call.
+	// Samples that are sealed on the disk do not stay in memory.
 	defer clear(numbered)
 
 	var sealed bytes.Buffer

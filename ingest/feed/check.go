@@ -88,7 +88,7 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		snapshotErr <- err
 	}()
 
-	// At the same time, as a feed does: some platforms answer the snapshot by events.
+	// Read and Snapshot at the same time, as in a feed.
 	first, err := firstEvent(waitCtx, session)
 	failure := <-snapshotErr
 
