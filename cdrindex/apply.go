@@ -53,12 +53,13 @@ type batch struct {
 // outcome counts a batch's records by result.
 type outcome struct{ rows, older, expired int }
 
-// apply stores the newest record of each call as the call's row, in one transaction with
-// the fence. Records that are in the index already, or older than their call's row,
-// change nothing: applying records is idempotent.
+// apply stores the newest record of each call as the call's row, in one transaction with the fence, and returns how
+// many records became what. Records that are in the index already, or older than their call's row, change nothing:
+// applying records is idempotent.
 func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	newest, older := newestPerCall(b.entries)
 	firstKept := x.firstRetained(time.Now())
+	// Before the transaction: a new partition's table lock would be held until its end.
 	if err := x.createPartitions(ctx, monthsOf(newest, firstKept)); err != nil {
 		return outcome{}, err
 	}
@@ -150,6 +151,7 @@ func planChange(newest []*entry, existing map[callKey]storedCall, firstKept mont
 			c.deletes = append(c.deletes, old)
 		}
 
+		// The older row goes all the same: the newest record says that the call is past its retention.
 		if monthOf(e.row.Timestamp) < firstKept {
 			c.expired++
 			continue
@@ -167,6 +169,7 @@ func (x *Index) writeChange(ctx context.Context, tx *sqldb.BulkTx, c change) err
 		return sqldb.Wrap(err, "removing older rows")
 	}
 
+	// The calls first: their primary key orders two indexers that insert the same call.
 	var values []any
 	err := tx.CopyIn(ctx, callsTable, callColumns, len(c.creates), func(i int) []any {
 		values = callValues(values, c.creates[i])

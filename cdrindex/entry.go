@@ -54,6 +54,7 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	}
 
 	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
+	// Records of before that header are ordered by their place in cdr.
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err == nil {
 		e.from.partition, e.from.offset = position.Partition, position.Packed()
@@ -61,6 +62,7 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 
 	e.from.offset |= generation << generationShift
 	e.started = e.row.Timestamp
+	// Of several phones that rang, the one that talked is the call's row, whichever record comes last.
 	if r.Header(event.HeaderOneOfSeveral) != nil {
 		e.outcome = new(int64(connection(&e.row)))
 	}
@@ -101,6 +103,7 @@ func lookupRank(row *event.CDR) *int64 {
 		return nil
 	}
 
+	// Each criterion weighs more than all those below it together.
 	const marked = talked + 1
 	var rank int64
 	switch stringMember(row.CustomChannelVars, event.ChannelVarLoopbackLeg) {
@@ -152,6 +155,7 @@ func connection(row *event.CDR) int64 {
 
 // stringMember returns the object's string member of that name, "" when it has none.
 func stringMember(object json.RawMessage, name string) string {
+	// Most records have no such member: they are not parsed.
 	if !bytes.Contains(object, []byte(name)) {
 		return ""
 	}

@@ -34,6 +34,7 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 	}
 
 	found, err := findLeg(start, end, 0)
+	// Rows that began in the range come first, as in a list.
 	if err == nil && len(found) == 0 {
 		firstStart, ok, firstErr := x.findFirstEndedLater(ctx, account, start, end)
 		err = firstErr
@@ -66,6 +67,7 @@ func (x *Index) FindCall(ctx context.Context,
 		calls := []string{callID}
 		first, known, err := x.findStart(ctx, account, callID)
 		last := first
+		// Of a leg with several records each part has a call id of its own.
 		if err == nil && !known {
 			calls, first, last, err = x.findParts(ctx, account, callID)
 		}

@@ -43,6 +43,7 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after report.Cursor, li
 		if err != nil || !ok {
 			return rows, err
 		}
+		// One start is one partition: the index of call ids alone would look into each month.
 		first, last = max(first, callStart), min(last, callStart)
 	}
 

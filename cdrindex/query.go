@@ -106,6 +106,7 @@ func (x *Index) findParts(ctx context.Context, account, leg string) (calls []str
 		}
 
 		first, last = min(first, p.started), max(last, p.started)
+		// A leg whose own id begins like a part's is another one.
 		if event.LegOfPart(p.call) == leg {
 			calls = append(calls, p.call)
 		}

@@ -70,6 +70,7 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 // reindexPartition reindexes a partition and continues after records that retention deletes
 // during the run.
 func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offsetRange) error {
+	// The generation that the indexer counts: positions of both compare.
 	at, _, err := r.positions.Find(ctx, r.db, partition)
 	if err != nil {
 		return err
@@ -82,6 +83,7 @@ func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offs
 		}
 
 		gap, ok := kafka.PassableGap(err)
+		// A gap that does not move on would be read for ever.
 		if !ok || gap.Resume <= indexed {
 			return err
 		}

@@ -24,10 +24,12 @@ func (x *Index) firstRetained(now time.Time) month {
 // deleteBefore deletes the calls that began before the first kept month.
 func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
 	tables := []string{callsTable, rowsTable}
+	// PostgreSQL drops the rows with their month's table, in the second transaction.
 	if x.db.Postgres() {
 		tables = tables[:1]
 	}
 
+	// Two transactions: other nodes do not wait for a partition while calls are deleted.
 	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		for _, table := range tables {
 			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, firstKept.start())

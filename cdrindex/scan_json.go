@@ -43,6 +43,7 @@ func scanRow(value []byte, row *event.CDR) error {
 // setField sets a field of the row. It returns false for a value of another kind.
 func setField(row *event.CDR, f *event.CDRField, v jsonscan.Value) bool {
 	if f.Kind == event.CDRObject {
+		// The reader reuses the record's memory.
 		*f.Object(row) = slices.Clone([]byte(v))
 		return true
 	}

@@ -73,8 +73,8 @@ func listPartitions(ctx context.Context, tx *sqldb.BulkTx) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
 	tables, err := sqldb.Collect(rows, err, "listing partitions", sqldb.ScanColumn[string])
-	var all []month
 
+	var all []month
 	for _, table := range tables {
 		if m, ok := parsePartition(table); ok {
 			all = append(all, m)

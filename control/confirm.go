@@ -19,6 +19,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 	offline := !e.Live()
 	switch r.Action {
 	case feed.ActionLogin:
+		// A logged-in agent may still log in to one more queue.
 		if !offline && (r.QueueID == "" || slices.Contains(e.Queues, r.QueueID)) {
 			return fault.Conflict("The agent is logged in")
 		}
@@ -30,6 +31,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 		if r.Action == feed.ActionReady && !onBreak(e) {
 			return fault.Conflict("The agent is not on a break")
 		}
+		// Another reason is a change of the break.
 		if r.Action == feed.ActionBreak && onBreak(e) && r.Reason == e.Reason {
 			return fault.Conflict("The agent is on a break")
 		}
@@ -113,6 +115,7 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	}
 
 	gone := e == nil || !e.Live()
+	// An unknown agent or leg may have events on their way; a call that has left the state has ended.
 	if e == nil && c.Action != feed.ActionHangup && c.Action != feed.ActionTransfer {
 		return 0, false
 	}
@@ -201,6 +204,7 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 func (s *Service) watch(ctx context.Context, open []*action) {
 	states := make(map[string]map[state.Key]*state.Entry)
 	for _, a := range open {
+		// Whoever listens may do so from an account above the call's: the state of that one has both legs.
 		account := cmp.Or(a.Command.PhoneAccount, a.AccountID)
 		entries, known := states[account]
 		if !known {
@@ -209,18 +213,21 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("the state for actions is not known, will retry", "error", err)
 			}
+			// Also where it is not known: one failed read a round is enough.
 			states[account] = entries
 		}
 
 		var err error
 		late := s.now().Sub(a.CreatedAt) > confirmTimeout
 		id, ok := s.findEnd(ctx, a, entries)
+		// An action that nobody has sent was not the cause of what happened.
 		if ok && entries != nil && a.State != Asked {
 			eventID := ""
 			if id != 0 {
 				eventID = id.String()
 			}
 
+			// One that is only sent is left to the node that waits for the platform's answer: it may be a refusal.
 			_, err = s.change(ctx, a, Confirmed, eventID, "", "", Accepted)
 			if err == nil && late && a.State == Sent { // the node that sent it has died
 				_, err = s.change(ctx, a, Confirmed, eventID, "", "", Sent)

@@ -81,6 +81,7 @@ func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take T
 		return err
 	}
 
+	// A feed whose spool is full reads no events, and still takes commands.
 	i := slices.IndexFunc(statuses, func(s feed.Status) bool {
 		return s.Name == feedName && s.Node != n.Node &&
 			(s.State == feed.StateConnected || s.State == feed.StateSpoolFull)
@@ -99,6 +100,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 			"The node with the feed does not answer: the platform may have taken the action")
 	}
 
+	// The subscription comes before the question, or a quick answer is lost.
 	asking, err := redisclient.NewAsking(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
@@ -136,6 +138,7 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 			n.Log.Warn("unreadable order of another node", "error", err)
 			return
 		}
+		// A platform may take seconds: the next order does not wait for it.
 		go n.takeAndReply(ctx, o, take)
 	})
 
@@ -143,8 +146,10 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 }
 
 func (n *RedisNodes) takeAndReply(ctx context.Context, o order, take Take) {
+	// An order that was taken is answered also while this node ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
+
 	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.OutcomeOf(take(ctx, o.ActionID, n.Feeds.Command)))
 	if err != nil {
 		n.Log.Warn("answering an action failed", "action_id", o.ActionID, "error", err)

@@ -82,7 +82,7 @@ func (c *storedCommand) target() string {
 	return "agent:" + c.AgentID
 }
 
-// insert stores an action with the state asked. created is false if the actor has one with
+// insert stores an action with the state asked, and deletes the old ones. created is false if the actor has one with
 // the key, or if another action on the agent or call has not ended: its event would be taken
 // for this one's.
 func (s *Service) insert(ctx context.Context, a *action, key string) (created bool, err error) {
@@ -181,11 +181,12 @@ func (s *Service) announce(ctx context.Context, a *action) {
 		Message   string      `json:"message,omitempty"`
 	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID,
 		a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
-
 	if err == nil {
 		err = s.publish.Publish(ctx, a.AccountID, data)
 	}
+
 	if err == nil {
+		// Published but not marked, it is published again: an event may come twice, and never not at all.
 		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`,
 			string(a.State), a.ID)
 	}

@@ -185,9 +185,12 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if replayed {
 		return s.awaitFirstAnswer(ctx, a)
 	}
+
+	// Nobody acts without an entry: it is durable before the command leaves.
 	if err := s.audit.Record(ctx, newEntry()); err != nil {
 		return "", err
 	}
+
 	if err := s.dispatch(ctx, a); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
@@ -234,6 +237,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 				r.ProviderID}, "\x00")))
 	request := hex.EncodeToString(hash[:])
 
+	// A repeated request gets the first one's answer, whatever the state of the agent or call has become since.
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 		if err == nil {
@@ -253,6 +257,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
+		// Also after an error: the row may be there.
 		select {
 		case s.stored <- struct{}{}:
 		default:
@@ -260,6 +265,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return a, false, err
 	}
 
+	// Either the key was taken in the meantime, or the target has an open action, and then nothing has the key.
 	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return nil, false, fault.Conflict("Another action on it is on its way: wait for its end")
@@ -371,6 +377,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return c, nil
 	}
 
+	// The request may have named the call by its origination_call_id: the platform knows it by this one.
 	c.CallID, c.QueueID, c.AgentID = e.ID, e.QueueID, e.AgentID
 	if r.Action == feed.ActionTransfer {
 		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
@@ -437,6 +444,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 
 	for key, e := range entries {
 		switch {
+		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
 		case key.Kind == state.Agent && r.AgentID == key.ID:
 			if !sight.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
 				continue
@@ -448,6 +456,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			return e, nil
 		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
 			e.Live():
+			// An agent sees a call that rings at his phone, too.
 			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
 				if sight.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
 					return e, nil
@@ -489,6 +498,7 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	f := fault.As(err)
 	current, findErr := s.findAction(context.WithoutCancel(ctx), `id = $1`, a.ID)
+	// The platform may have taken it before the connection was lost: its event will tell.
 	if findErr == nil && current.State == Sent && f.Kind == fault.KindUnavailable {
 		return err
 	}
@@ -503,6 +513,7 @@ func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 
 // awaitFirstAnswer returns the answer to a repeated request: that of the first one.
 func (s *Service) awaitFirstAnswer(ctx context.Context, a *action) (string, error) {
+	// The first request may be on another node: only the database knows its answer.
 	for deadline := s.now().Add(confirmTimeout); a.State == Asked || a.State == Sent; {
 		if s.now().After(deadline) {
 			return "", fault.Unavailable(nil, time.Second,

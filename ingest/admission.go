@@ -69,12 +69,14 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 		a.callers[name] = c
 	}
 
+	// Whoever comes while others wait queues up, or a stream of small bodies would keep a large one out.
 	if a.waitingBodies == 0 && a.fits(c, reserve) {
 		a.admit(c, reserve)
 		a.mu.Unlock()
 		return &reservation{admission: a, caller: c, name: name, reserved: reserve, minReserved: reserve}, nil
 	}
 
+	// Of the room for waiting bodies, too, no caller gets more than half of what is free.
 	if int64(c.queue.Len()+1)*waitingCost > a.limit-int64(a.waitingBodies)*waitingCost {
 		a.deleteIfIdle(name, c)
 		a.mu.Unlock()
@@ -84,6 +86,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 	w := &waiter{reserve: reserve, admitted: make(chan struct{})}
 	element := c.queue.PushBack(w)
 	a.waitingBodies++
+	// Others may wait for more than this one needs, and this caller may hold less than they do.
 	a.admitWaiting()
 	a.mu.Unlock()
 
@@ -93,6 +96,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 	select {
 	case <-w.admitted:
 	case <-timer.C:
+		// Not removed, it was admitted at the same moment: the body is read after all.
 		if a.removeWaiter(name, c, element) {
 			return nil, fault.Limited(retryAfter,
 				"The bodies before this one were not stored in time; send this one again")
@@ -152,6 +156,7 @@ func (a *admission) admitWaiting() {
 		}
 
 		w := next.queue.Front().Value.(*waiter)
+		// Nobody passes the next one: it would wait for ever behind smaller bodies.
 		if !a.fits(next, w.reserve) {
 			return
 		}
@@ -214,6 +219,7 @@ func (r *reservation) grow(n int) error {
 		return fault.Unavailable(nil, retryAfter, "The server has no memory left for bodies; send this one again")
 	}
 
+	// In steps, so that a body does not take the lock for every piece.
 	r.addReserved(min(max(missing, reservationStep), free))
 	return nil
 }

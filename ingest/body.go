@@ -116,6 +116,7 @@ type limitReader struct {
 }
 
 func (l *limitReader) Read(p []byte) (int, error) {
+	// One byte more than allowed shows that there is more.
 	if len(p) > l.left+1 {
 		p = p[:l.left+1]
 	}

@@ -52,7 +52,7 @@ type keyStore struct {
 	db        *sqldb.DB
 	run       string                          // of the identities that this process gives to records
 	numbers   atomic.Uint64                   // of them that are used
-	overLimit atomic.Pointer[map[string]bool] // sources with maxKeys and more
+	overLimit atomic.Pointer[map[string]bool] // sources with maxKeysPerSource and more
 }
 
 func newKeyStore(ctx context.Context, db *sqldb.DB) (*keyStore, error) {
@@ -115,6 +115,7 @@ func digest(format string, body []byte) string {
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
 func (s *keyStore) claim(ctx context.Context, account, source, key, body string, records int) (*claim, error) {
+	// As of the last purge: a source may exceed the limit by what it sends in a minute.
 	if (*s.overLimit.Load())[source] {
 		return nil, fault.Limited(purgeInterval,
 			fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one",
@@ -124,6 +125,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 	c := &claim{account: account, source: source, key: key, body: body}
 	c.setHolder(event.Identity{Run: s.run, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
+		// The statements are conditional: of two requests at once only one changes the row.
 		claimed, err := s.claimNew(ctx, c)
 		if err != nil || claimed {
 			return c, err
@@ -191,6 +193,7 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) 
 	err = s.db.QueryRowContext(ctx,
 		`SELECT attempted_until, expires_at FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3`,
 		c.source, c.key, c.holder).Scan(&until, &expires)
+	// expires_at stays that of the first attempt, so it tells when that began.
 	c.attemptedFrom = time.UnixMilli(expires).Add(-keyTTL - clockMargin)
 	c.attemptedUntil = time.UnixMilli(until).Add(clockMargin)
 

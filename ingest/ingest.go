@@ -193,6 +193,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, err
 	}
 
+	// Before admission: a body that is refused anyway takes nobody's turn.
 	if r.ContentLength > MaxBody {
 		return result, errBodyTooLarge
 	}
@@ -204,6 +205,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, err
 	}
 
+	// Who ends the body's work frees its memory: this call, or storeOnce, which may go on after it.
 	release := memory.release
 	defer func() { release() }()
 
@@ -212,6 +214,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, err
 	}
 
+	// A platform's source cannot be taught; another caller gets an error and corrects itself.
 	if f.Platform {
 		body, err = i.replaceInvalidUTF8(body, memory)
 		if err != nil {
@@ -263,6 +266,7 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		err    error
 	}
 
+	// The request may end, the body's fate is found out all the same: only then its key tells what became of it.
 	done := make(chan outcome, 1)
 	go func() {
 		defer memory.release()
@@ -296,6 +300,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 	defer cancel()
 
 	update := i.keys.abandon
+	// A topic's limit is an end too: a repeat would be refused again.
 	if err == nil || fault.KindOf(err) == fault.KindTooLarge {
 		claim.records, update = len(records), i.keys.complete
 		if err != nil {
@@ -320,6 +325,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record,
 	claim *claim) (hadAll bool, err error) {
 	claim.numberRecords(records)
+	// Of a first attempt nothing can be in Kafka.
 	if !claim.isRepeat() {
 		return false, i.produceRecords(ctx, r, topic, records)
 	}
@@ -360,7 +366,6 @@ func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.
 		if seen[partition] {
 			continue
 		}
-
 		seen[partition] = true
 
 		from, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedFrom)
@@ -426,6 +431,7 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 	ctx, span := i.tracer.StartSend(ctx, topic, len(records))
 	headers := i.recordHeaders(ctx, r)
 	for n := range records {
+		// The request's headers are one slice for all records; a numbered record has its own before them.
 		own := records[n].Headers
 		if own != nil {
 			records[n].Headers = append(own, headers...)

@@ -42,6 +42,7 @@ func (s *Service) announce(ctx context.Context) error {
 				return fault.Internal(err, "writing an event failed")
 			}
 
+			// Published before it is marked: after a crash between the two it is announced again.
 			if err := s.publisher.Publish(ctx, r.AccountID, data); err != nil {
 				return err
 			}

@@ -113,6 +113,7 @@ func (s *Service) keptSamples(ctx context.Context, accountID, recordingID string
 		return nil, err
 	}
 
+	// By its digest: a recording that was stored again under the same id is another one.
 	one := s.announcements.find(accountID, found.Digest, func() ([]int16, error) {
 		return s.readAnnouncement(ctx, accountID, recordingID)
 	})
@@ -147,6 +148,7 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 	}
 
 	most := wav.Channels * wav.Rate * int(maxAnnouncement/time.Second)
+	// One sample more tells a longer recording.
 	interleaved := make([]int16, most+1)
 	n, err := wav.Read(interleaved)
 	if err != nil {

@@ -142,6 +142,7 @@ func (f *callField) setText(call *Call, text string) (code, message string) {
 // isComplete reports whether a call's record has nothing to add. Not every call has an
 // originator, an agent or a queue, so a call that lacks them is never complete.
 func (c *Call) isComplete() bool {
+	// Without an id of the call there is no record to look for.
 	return c.CallID == "" && c.OriginationCallID == "" ||
 		c.CallID != "" && c.InteractionID != "" && c.OriginationCallID != "" &&
 			c.AgentID != "" && c.QueueID != "" && c.Direction != "" && c.StartedAt != 0 && c.DurationMS != 0

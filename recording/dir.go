@@ -106,6 +106,7 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, fileError(err, "writing a recording")
 	}
+	// As late as this: a refused upload leaves no folder.
 	if err := d.createFolder(path.Dir(name)); err != nil {
 		return 0, err
 	}
@@ -113,6 +114,7 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 		return 0, fileError(err, "renaming a recording's file")
 	}
 
+	// The rename is durable with its folder.
 	return info.Size(), fileError(d.syncFolder(path.Dir(name)), "syncing the account's folder")
 }
 

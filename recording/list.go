@@ -68,6 +68,7 @@ func (s *Service) List(ctx context.Context, f Filter) (*Page, error) {
 	}
 
 	q := f.conditions(from)
+	// One more: it tells whether there is a next page, which begins with it.
 	q.OrderAndLimit("created_at DESC, recording_id DESC", pageSize+1)
 	found, err := s.rows.selectRows(ctx, q.Text(), q.Args()...)
 	if err != nil {

@@ -46,6 +46,7 @@ func (c *rtpClock) position(ssrc, timestamp, rate uint32, arrived int64) int64 {
 		return at
 	}
 
+	// The least lag is that of the clocks: the rest of a packet's is the network's.
 	drift := c.leastLag
 	c.windowEnd, c.leastLag = arrived+driftWindow, lag
 	if drift > driftLimit || drift < -driftLimit {

@@ -87,6 +87,7 @@ func (j *journal) writeAudio(pcm []byte) error {
 	binary.BigEndian.PutUint64(numbered, j.number)
 	j.number++
 	numbered = append(numbered, pcm...)
+	// Samples that are sealed on the disk do not stay in memory.
 	defer clear(numbered)
 
 	var sealed bytes.Buffer
@@ -123,6 +124,7 @@ func openJournal(file *os.File) (*journalReader, error) {
 	r := &journalReader{file: file}
 	for first := true; ; first = false {
 		kind, n, size, err := r.header()
+		// Audio is passed over: the length comes from the headers, and each record is opened when it is read.
 		if err == nil && kind != journalAudio {
 			var payload []byte
 			payload, err = r.payload(size)
@@ -182,6 +184,7 @@ func (r *journalReader) skip(size int) error {
 		return err
 	}
 
+	// Seek goes beyond the end without an error.
 	if end > info.Size() {
 		return io.EOF
 	}
@@ -273,6 +276,7 @@ func (r *journalReader) openAudio(payload []byte) ([]byte, error) {
 
 // wavHeader returns the header of a WAV file of two channels of 16-bit samples.
 func wavHeader(samples int64) []byte {
+	// The header's sizes have 32 bits: a longer recording tells less than it has.
 	size := uint32(min(samples*bytesPerSample, 1<<32-64))
 	h := append(make([]byte, 0, 44), "RIFF"...)
 	h = binary.LittleEndian.AppendUint32(h, 36+size)

@@ -77,6 +77,7 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 		d.RecordingID = takeID(call.CallID, attempt)
 		params.RecordingID = d.RecordingID
 		j, err := createJournal(s.takeName(accountID, d.RecordingID), d, sealer, params)
+		// Another recording of the call is in progress, or waits to be stored.
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
@@ -129,6 +130,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	}
 
 	d := &r.description
+	// With the key with which it began: the account may have another one since.
 	sealer, err := s.takeSealer(ctx, d)
 	if err != nil {
 		return err
@@ -148,6 +150,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 		Pauses: r.pauses, Body: r}
 
 	if s.settings.Format == formatOpus {
+		// Encoded only here: a call in progress has no time for it.
 		u.ContentType = OpusType
 		u.Body, err = newOpus(ctx, s.encoders, r)
 		if err != nil {
@@ -195,6 +198,7 @@ func (s *Service) storeAbandoned(ctx context.Context) error {
 	var failures error
 	for _, name := range names {
 		info, err := os.Stat(name)
+		// One that is written has a record each takeFlush.
 		if err != nil || time.Since(info.ModTime()) < takeAbandoned {
 			continue
 		}

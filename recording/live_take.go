@@ -132,6 +132,7 @@ func (t *take) hear(channel int, packet *rtp.Packet) {
 	}
 
 	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), t.now())
+	// A packet from before the pause may come late: it belongs to the recording. Above the bound the rest is lost.
 	if t.pausedAt != notPaused && at >= t.pausedAt || len(t.arena)+len(packet.Payload) > maxQueuedBytes {
 		return
 	}
@@ -145,6 +146,7 @@ func (t *take) hear(channel int, packet *rtp.Packet) {
 func (t *take) hearKey(channel int, packet *rtp.Packet) {
 	press, ended := t.media.dtmf[channel].HandleEvent(packet, time.Now())
 	if ended && t.keys.press(channel, press.Digit) {
+		// It takes mu, which is held here.
 		go t.onKeys()
 	}
 }
@@ -259,6 +261,7 @@ func (t *take) stop() {
 		return
 	}
 	t.end = t.now()
+	// The pause lasts until the end of the recording.
 	t.endPause(t.end)
 	close(t.stopping)
 }
@@ -284,6 +287,7 @@ func (t *take) flushInTurn(until func() int64) {
 // flush decodes the queue and writes everything before a position.
 func (t *take) flush(until int64) {
 	t.mu.Lock()
+	// Decoded without the lock, for which the call's packets wait.
 	queue, arena := t.queue, t.arena
 	t.queue, t.arena = nil, t.spare[:0]
 	pauses, pausedAt := t.pauses, t.pausedAt
@@ -294,6 +298,7 @@ func (t *take) flush(until int64) {
 		t.place(&p, arena[p.from:p.to], silent)
 	}
 
+	// Audio that is sealed on the disk does not stay in memory.
 	clear(arena)
 	t.spare = nil
 	if cap(arena) <= maxSpareBytes {
@@ -319,6 +324,7 @@ func (s *silence) covers(at int64) bool {
 		return true
 	}
 
+	// From the newest: packets are of the last second or so.
 	for i := len(s.pauses) - 1; i >= 0; i-- {
 		p := &s.pauses[i]
 		if at >= p.StartMS*liveRate/1000 && at < p.EndMS*liveRate/1000 {
@@ -346,6 +352,7 @@ func (t *take) place(p *queuedPacket, payload []byte, silent silence) {
 
 	for i, sample := range pcm {
 		at := p.at + int64(i)
+		// Later than takeJitter, its place is written.
 		if at >= t.flushed && !silent.covers(at) {
 			t.window[p.channel][at%takeWindow] = sample
 		}

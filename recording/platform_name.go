@@ -27,6 +27,7 @@ func UploadParams() []string { return append(CallParams(), kazooParams...) }
 func ParseUpload(name string, query url.Values, header http.Header) (id string, call Call, err error) {
 	rest, isKazoo := strings.CutPrefix(name, kazooPrefix)
 	if isKazoo {
+		// Empty parameters are unknown fields; ParseCall refuses them in other uploads.
 		query = maps.Clone(query)
 		maps.DeleteFunc(query, func(_ string, values []string) bool { return slices.Equal(values, []string{""}) })
 	}

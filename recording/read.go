@@ -90,6 +90,7 @@ func (s *Service) findObject(ctx context.Context, accountID, recordingID string)
 			return nil, nil, err
 		}
 
+		// Twice the same name: no reseal, the object is gone.
 		if r.object == previous {
 			return nil, nil, s.reportDamage(r, err)
 		}

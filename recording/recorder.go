@@ -87,6 +87,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
+		// Before the call is connected: its parties hear it first, and are recorded from Begin on.
 		c.heardFirst = r.service.samplesBefore(ctx, &policy)
 	}
 
@@ -116,6 +117,7 @@ func (c *liveCall) start() *take {
 		CallID: c.CallID, InteractionID: c.InteractionID, OriginationCallID: c.OriginationCallID,
 		Direction: c.Direction, StartedAt: time.Now().Unix(),
 	})
+	// All of it before AddTap, from which on packets come.
 	took.useMedia(c.media)
 	took.keys.keys = c.recorder.service.settings.PauseKeys
 
@@ -146,6 +148,7 @@ func (c *liveCall) runTake(took *take) {
 	name := took.journal.file.Name()
 	err = took.journal.file.Close()
 	if err == nil {
+		// Not under the call's context: a recording is stored also while the process ends, see Run.
 		err = r.service.storeTake(context.Background(), name)
 	}
 	if err != nil { // it is tried again
@@ -160,6 +163,7 @@ func (c *liveCall) runTake(took *take) {
 func (c *liveCall) drop(took *take) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The call may have begun another one meanwhile.
 	if c.take == took {
 		c.stop()
 	}
@@ -208,6 +212,7 @@ func (r *Recorder) Control(ctx context.Context, control Control) error {
 	entry := r.service.audit.Entry(ctx, audit.CallRecord, control.AccountID, control.Action+":"+control.CallID)
 	return r.service.audit.Act(ctx, &entry, func() error {
 		err := r.controlHere(ctx, control)
+		// Only the node that connects the call has it.
 		if fault.KindOf(err) == fault.KindNotFound && r.nodes != nil {
 			err = r.nodes.Ask(ctx, control, err)
 		}
@@ -225,6 +230,7 @@ func (r *Recorder) controlHere(ctx context.Context, control Control) error {
 	if err != nil || started == nil {
 		return err
 	}
+	// Outside the lock: the journal may wait for a key, and the call's end for the lock.
 	return started.awaitOpen(ctx)
 }
 

@@ -67,6 +67,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 	}
 	defer target.key.Root.Wipe()
 
+	// By id and not from the beginning: one that failed is not tried again and again.
 	for after := ""; ; {
 		page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
 			AND (key_version <> $3 OR algorithm <> $4) ORDER BY recording_id LIMIT $5`,
@@ -127,9 +128,10 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) e
 	return s.backend.Delete(ctx, r.object)
 }
 
-// reencrypt writes the recording in object to w, encrypted with to.
+// reencrypt writes the recording in object to w, encrypted with target.
 func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row,
 	target *sealer) (*envelope.Header, error) {
+	// The body does not depend on the account's key, so another key needs only another header.
 	if r.Algorithm == target.suite.String() {
 		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)
 	}

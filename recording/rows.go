@@ -119,6 +119,7 @@ func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, rec
 			return err
 		}
 
+		// In the same transaction: is it not there, or held?
 		found := tx.QueryRowContext(ctx,
 			`SELECT recording_id FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
 		_, lookErr := sqldb.Find(found, err, "looking for a recording", sqldb.ScanColumn[string])

@@ -15,9 +15,8 @@ const (
 	orphanAge        = 24 * time.Hour
 )
 
-// Run announces stored recordings, completes them from the records of their calls, and removes
-// objects without a row, until ctx ends.
-// Failures are logged and retried.
+// Run announces stored recordings, completes them from the records of their calls, stores those of calls that a
+// process left, and deletes expired ones and objects without a row, until ctx ends. Failures are logged and retried.
 func (s *Service) Run(ctx context.Context) error {
 	announce, complete, sweep := time.NewTicker(announceInterval), time.NewTicker(completeInterval), time.NewTicker(
 		sweepInterval)

@@ -242,6 +242,7 @@ func s3Error(err error, operation string) error {
 		return nil
 	case errors.As(err, &f):
 		return fmt.Errorf("%s: %w", operation, err)
+	// Without an answer of the server, the connection failed.
 	case !errors.As(err, &response), response.StatusCode >= http.StatusInternalServerError,
 		response.StatusCode == http.StatusTooManyRequests:
 		return fault.Unavailable(err, retryAfter, operation+" failed: the store is not available")

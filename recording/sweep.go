@@ -21,6 +21,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 	}
 
 	return s.backend.List(ctx, func(name string, modified time.Time) error {
+		// A young one may be of an upload whose row is not written yet.
 		if modified.After(before) {
 			return nil
 		}

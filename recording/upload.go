@@ -75,6 +75,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 		return nil, conflict(u.RecordingID)
 	}
 
+	// Before the body is read: it is not taken in for nothing.
 	if err := s.requireQuota(ctx, u.AccountID); err != nil {
 		return nil, err
 	}
@@ -105,6 +106,7 @@ func (s *Service) createRow(ctx context.Context, row *row) error {
 	}
 
 	err := s.rows.create(ctx, row)
+	// Another upload was first: its object is another file, as each has a name of its own.
 	if fault.KindOf(err) == fault.KindConflict {
 		return errors.Join(err, s.backend.Delete(ctx, row.object))
 	}
@@ -281,6 +283,7 @@ type bodyReader struct {
 const diskCheckInterval = 8 << 20
 
 func (s *bodyReader) Read(p []byte) (int, error) {
+	// Other uploads fill the disk, too, while this one goes on.
 	if s.size-s.checkedSize >= diskCheckInterval {
 		s.checkedSize = s.size
 		s.err = s.checkFreeSpace()
@@ -293,7 +296,6 @@ func (s *bodyReader) Read(p []byte) (int, error) {
 	s.size += int64(n)
 	s.digest.Write(p[:n])
 	var f *fault.Error
-
 	switch {
 	case s.limit > 0 && s.size > s.limit:
 		s.err = fault.New(fault.KindTooLarge, "a recording may have at most %d bytes", s.limit)

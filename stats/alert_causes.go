@@ -74,7 +74,7 @@ func (w *feedWatch) run(ctx context.Context) {
 }
 
 // setWake sets the function that is called when the partition has a feed, at once if it has one already;
-// nil: none. It is called with w.mu locked.
+// nil: none. It calls wake with w.mu locked.
 func (w *feedWatch) setWake(partition int, wake func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *feedWatch) statesOf(partition int) (states []FeedState, ok bool) {
 // alertCauses records what a worker has written to cc.raw so that it comes back as an event: the
 // fold reads no clock and no database.
 type alertCauses struct {
-	tried time.Time         // when the last eventAlertDue was due
+	tried time.Time         // when an eventAlertDue was last wanted, written or not
 	feeds map[key]time.Time // the last state of each feed
 }
 
@@ -114,6 +114,7 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	switch {
 	case w.followsFeeds():
 		next = now.Add(feedPollEvery)
+	// Rules come into force without an event: they are read at least this often.
 	case len(w.fold.reviews) > 0:
 		next = now.Add(alertConfigAge)
 	}
@@ -146,6 +147,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	if timePassed {
 		w.causes.tried = now
 	}
+	// There are events left to read: they are what makes time pass.
 	if idle.IsZero() {
 		return nil
 	}
@@ -157,6 +159,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	}
 
 	records := w.feedCauses(ctx, now)
+	// The end of the log was reached after the time: no event that was there before is left.
 	if timePassed && idle.After(due.Time()) {
 		account := w.fold.alertDue(by, func(account string) bool { return w.accountExists(ctx, account) })
 		if account != "" {
@@ -178,6 +181,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 		return nil
 	}
 
+	// A connected feed that is gone from the settings is told as disconnected.
 	for k, e := range w.fold.entries {
 		f, isFeed := e.(*feed)
 		if isFeed && f.Connected &&
@@ -190,6 +194,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 	for _, s := range states {
 		k := newKey(kindFeed, s.Account, s.Name, 0)
 		f, told := w.fold.entries[k].(*feed)
+		// Told again before feedAge, in which the fold would forget it.
 		same := told && f.Connected == s.Connected && now.Sub(f.Seen.Time()) < feedRepeat
 		if same || now.Sub(w.causes.feeds[k]) < feedCauseEvery || !w.accountExists(ctx, s.Account) {
 			continue

@@ -201,6 +201,7 @@ func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion,
 		}
 
 		v.Version = last.Version + 1
+		// The second on top makes up for the rounding down; versions never come into force out of order.
 		v.EffectiveFrom = max(time.Now().Add(alertConfigLead+time.Second).Unix(), last.EffectiveFrom)
 		tag = v.tag()
 		value, err := json.Marshal(&v)
@@ -237,6 +238,7 @@ func (c *QueueConfigs) inherit(ctx context.Context, ancestors map[string][]strin
 	}
 
 	for account, from := range c.movedHeirs(ancestors) {
+		// Rules that the account has got meanwhile stay.
 		moved := fault.Conflict("the account has alerts of its own")
 		_, err := c.addAlerts(ctx, alertVersion{AccountID: account, From: from}, func(last *alertVersion) error {
 			if last.Alerts != nil {
@@ -258,6 +260,7 @@ func (c *QueueConfigs) movedHeirs(ancestors map[string][]string) map[string]stri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// Nobody has rules of its own, so nobody inherits any: most installations write nothing.
 	if len(c.alerts) == 0 {
 		return nil
 	}

@@ -124,7 +124,6 @@ func checkAlerts(rules []AlertRule) error {
 		case names[r.Name]:
 			c.add("name", "taken", "is in the list twice")
 		}
-
 		names[r.Name] = true
 
 		c.checkIDs("queues", r.Queues, r.When.Metric.kind() != kindFeed)

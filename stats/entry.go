@@ -326,6 +326,7 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 	}
 
 	if k.kind == kindQueue || k.kind == kindAgent {
+		// A row of another length has the same key as one of this: the start alone does not tell.
 		var row struct {
 			Seconds int64 `json:"interval_seconds"`
 		}

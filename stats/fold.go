@@ -136,6 +136,8 @@ func (f *Fold) Apply(e *state.Event) {
 		return
 	}
 
+	// The call comes first: it makes the agent free whose phone rang before another one answered. But whose
+	// call it was before the event decides what the event means for the agent.
 	at := e.EffectiveMillis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
@@ -168,6 +170,7 @@ func (f *Fold) Advance(id event.ID) {
 		return
 	}
 
+	// Alerts first: they are of what was there when they were due, before entries expire.
 	f.lastFolded = id
 	f.reviewDue(id)
 	defer f.reviewTouched()
@@ -180,6 +183,7 @@ func (f *Fold) Advance(id event.ID) {
 				continue
 			}
 
+			// One interval at a time: an agent of long ago is due again at once, with the next of maxDuePerEvent.
 			edge := f.intervalStart(e.CreditedMS) + f.intervalSeconds()
 			f.addTime(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
 			e.CreditedMS = edge * 1000
@@ -338,6 +342,7 @@ func (f *Fold) recordChange(e entry) {
 }
 
 func (f *Fold) markDirty(k key) {
+	// A guess: the value is not encoded before it is written.
 	const members = 420 // and framing
 	if _, ok := f.dirty[k]; !ok {
 		f.bytes += members + 2*(len(k.account.Value())+len(k.id.Value()))

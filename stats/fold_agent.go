@@ -16,6 +16,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		return
 	}
 
+	// No row takes time from before: an old date would go through all intervals since.
 	at = max(at, e.ID.Milli()-f.rules.Late.Milliseconds())
 	k := newKey(kindOpenAgent, e.Account, facts.AgentID, 0)
 	a, known := f.entries[k].(*agent)
@@ -26,6 +27,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
+	// The message's state stands above the computed one: readers of cc.state saw it.
 	shown := shownState(facts)
 	if shown != "" {
 		after = shown
@@ -34,6 +36,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered ||
 		facts.Name == event.NameAgentNoAnswer
 	if !known {
+		// An agent is remembered from the first event on that gives figures or a membership.
 		if after == "" && !step && facts.Name != event.NameAgentQueueJoin {
 			return
 		}
@@ -161,6 +164,7 @@ func isAboutAgent(name event.Name) bool {
 
 // reasonAfter returns the reason of a break after an event.
 func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
+	// A feed's resync has its own reason in the facts; it is no reason of a break.
 	reason := facts.Reason
 	if facts.Agent != nil {
 		reason = facts.Agent.Reason
@@ -194,6 +198,7 @@ func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 		}
 	case event.NameQueueCallAnswered:
 		a.Busy = emptyIfTooLong(facts.CallID)
+		// The wrap-up that follows counts where the call counts: in the interval in which it entered the queue.
 		if c, ok := f.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
 			a.Queue, a.QueueStart = c.Queue, f.intervalStart(c.EnteredMS)
 		}
@@ -232,6 +237,7 @@ func (f *Fold) countStep(a *agent, step event.Name, at int64) {
 // state.
 func (f *Fold) setAgentState(a *agent, next event.State, reason string, at int64) {
 	at = max(at, a.SinceMS)
+	// Rows have the current state up to CreditedMS: a later change adds what lacks, an earlier one takes back.
 	counted := max(at, a.CreditedMS)
 	if a.isLoggedOut() {
 		counted = at
@@ -276,6 +282,7 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 		if r != nil {
 			r.add(s, reason, sign*(until-from))
 		}
+		// Also where the agent's row takes no more: the queue's may be of another interval.
 		if s == event.WrapUp && a.Queue != "" {
 			wrapUp += sign * (until - from)
 		}
@@ -320,6 +327,7 @@ func (r *AgentRow) addReason(reason string, ms int64) {
 	if r.BreakMSByReason == nil {
 		r.BreakMSByReason = map[string]int64{}
 	}
+	// Time is taken back from where it was added: a reason without an entry went to the others.
 	if _, ok := r.BreakMSByReason[reason]; !ok && (ms < 0 || len(r.BreakMSByReason) >= maxReasons) {
 		reason = otherReason
 	}

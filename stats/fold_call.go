@@ -33,6 +33,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	facts := &e.Facts
 	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) &&
 		facts.Name != event.NameQueueCallEntered {
+		// The current pass is in another queue: what a former queue says late is not about it.
 		if c.EndedMS == 0 {
 			return // late event of a queue that the call has left
 		}
@@ -64,6 +65,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	case event.NameQueueCallAbandoned:
 		f.abandon(e, c, at)
 	case event.NameQueueCallEnded:
+		// The caller was told as gone, and talks: Asterisk says so of one whose time in the queue was over.
 		if c.Abandoned && facts.State == event.Talking {
 			f.leave(c)
 		}
@@ -126,6 +128,7 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 		}
 	}
 
+	// The end of the former pass was not reported: this event is its end.
 	if c != nil && c.EndedMS == 0 {
 		f.finish(e, c, at)
 		if c.Queue != queue {
@@ -186,6 +189,7 @@ func (c *call) waitMS(facts *event.Facts, at int64) int64 {
 }
 
 func (f *Fold) answer(e *state.Event, c *call, at int64) {
+	// Also of a call that has ended: its end may be received before its answer.
 	if c.EndedMS == 0 || c.AnsweredMS == 0 {
 		f.stopRinging(e, c, at)
 		if e.Facts.AgentID != "" {
@@ -268,6 +272,7 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 		return
 	}
 
+	// A hold lasts until the end at most: no event ends it later.
 	f.resume(c, at)
 	c.EndedMS = at
 	f.recordChange(c)
@@ -277,6 +282,7 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	}
 
 	talk := max(0, at-c.AnsweredMS)
+	// The facts of an entry are of the new pass.
 	if e.Facts.TalkMS.Known && e.Facts.Name != event.NameQueueCallEntered {
 		talk = e.Facts.TalkMS.Value
 	}
@@ -319,6 +325,7 @@ func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 		return
 	}
 
+	// The platform says nothing of this phone when another one answers.
 	rang, ok := f.entries[key{c.key.account, unique.Make(c.Agent), 0, kindOpenAgent}].(*agent)
 	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
 		return

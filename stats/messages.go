@@ -90,10 +90,12 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		return nil
 	}
 
+	// An event of before may still be on its way to this partition for overdueAfter.
 	by, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
 	if last >= by {
 		return nil
 	}
+	// An event has come: what it did not trigger is looked for from the beginning.
 	if w.overdue.last != last {
 		w.overdue = overdue{last: last}
 	}
@@ -103,6 +105,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		return nil
 	}
 
+	// A copy: the fold changes the header's due when the message's event comes.
 	made := *e.base()
 	w.overdue.made = &made
 	return w.writeMessages(ctx, w.fold.preview(e))

@@ -115,12 +115,11 @@ func (m *queueMetrics) Collect(to chan<- prometheus.Metric) {
 		send(descWait, prometheus.CounterValue, float64(q.WaitMS)/1000)
 		send(descAbandonWait, prometheus.CounterValue, float64(q.AbandonWaitMS)/1000)
 		send(descWaiting, prometheus.GaugeValue, float64(q.waiting))
-		var longest float64
 
+		var longest float64
 		if q.waiting > 0 {
 			longest = max(0, now.Sub(time.UnixMilli(q.enteredMS)).Seconds())
 		}
-
 		send(descLongestWait, prometheus.GaugeValue, longest)
 	}
 }

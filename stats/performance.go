@@ -92,6 +92,7 @@ func (f *Fold) preview(of entry) Performance {
 
 	k.kind = kindAgent
 	r := f.copyOfRow(k)
+	// The time in the current state is not in the row yet: Advance would add it with the next event.
 	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
 		end := (k.start + f.intervalSeconds()) * 1000
 		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))

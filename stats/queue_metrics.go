@@ -145,6 +145,7 @@ func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 	today := dayOf(now)
 	for _, p := range m.partitions {
 		for id, d := range p.days {
+			// A queue without calls since midnight has no row that would replace its sums.
 			if d.day != today {
 				delete(p.days, id)
 				continue
@@ -169,6 +170,7 @@ func (q *queueNow) addWaiting(enteredMS int64) {
 
 // limitLabelSets assigns label sets to queues. The caller holds mu.
 func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]*queueNow {
+	// A queue that is gone leaves its place to another; one that has a place keeps it, so that its series goes on.
 	for id := range m.own {
 		if queues[id] == nil {
 			delete(m.own, id)

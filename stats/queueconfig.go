@@ -54,7 +54,6 @@ func DefaultQueueConfig() QueueConfig {
 // check returns fault.KindInvalid with the invalid fields.
 func (c *QueueConfig) check() error {
 	var faults []fault.Field
-
 	add := func(field, code, message string) {
 		faults = append(faults, fault.Field{Field: field, Code: code, Message: message})
 	}
@@ -81,7 +80,6 @@ func (c *QueueConfig) check() error {
 		case seen[q.QueueID]:
 			add(at+"queue_id", "taken", "is in the list twice")
 		}
-
 		seen[q.QueueID] = true
 		limits(at, q.Thresholds)
 	}
@@ -130,9 +128,8 @@ type ConfigLog interface {
 		each func(*kafka.Record)) (end int64, err error)
 }
 
-// QueueConfigs holds the configurations of the queues and of the alerts of all accounts, as recorded on cc.queues. Of
-// two records with the same version of an account the first one wins. It is safe for
-// concurrent use.
+// QueueConfigs holds the configurations of the queues and of the alerts of all accounts, as recorded on cc.queues.
+// Of two records with the same version of an account the first one wins. It is safe for concurrent use.
 type QueueConfigs struct {
 	log      ConfigLog
 	producer Producer
@@ -159,6 +156,7 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// The time before the read: what was written during it may be missing.
 	began := time.Now()
 	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.applyRecord)
 	if err == nil && end < c.next { // the topic was recreated or truncated
@@ -191,6 +189,7 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 	}
 
 	v := &configVersion{key: key, queues: map[string]Thresholds{}}
+	// A version that is not the next one lost a race, or is a repeat: its writer writes it again with another number.
 	if json.Unmarshal(r.Value, v) != nil || v.Version != c.latest(v.AccountID).Version+1 {
 		return
 	}
@@ -271,6 +270,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 				fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
 		}
 
+		// On the grid, so that it is the start of an interval, whatever stats.interval is.
 		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
 		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom),
 			QueueConfig: config}
@@ -285,7 +285,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 
 // addVersion writes the record that next makes from what was read, with the mutex locked,
 // and again with a new one if another process has written the same version first. has
-// reports whether the version with a key is in force.
+// reports whether the version with a key was taken.
 func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(account, key string) bool,
 	next func() (kafka.Record, error)) error {
 	const attempts = 10
@@ -312,6 +312,7 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 		if has(account, key) {
 			return nil
 		}
+		// Another process was first: the tombstone takes the version back that everybody ignores.
 		if err := c.writeRecords(ctx, kafka.Record{Key: []byte(key)}); err != nil {
 			return err
 		}
@@ -320,7 +321,8 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 	return fault.Conflict("the configuration is changed by others at the same time, try again")
 }
 
-// has reports whether the version with this key is the one in force.
+// has reports whether the version with this key is among those of the account: not if another with its number
+// was written first.
 func (c *QueueConfigs) has(account, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -347,7 +349,6 @@ func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int,
 	for _, v := range c.accounts[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}
-
 	for _, v := range c.alerts[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}

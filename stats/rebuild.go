@@ -159,6 +159,7 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 		}
 
 		for i := range records {
+			// What the worker has not folded is not for the rebuild either: both must end at the same event.
 			if records[i].Offset >= end {
 				return nil
 			}
@@ -208,6 +209,7 @@ func (r *rebuildRun) recordSettled(e *state.Event) {
 
 	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
 	if _, ok := r.settled[k]; !ok {
+		// Rows that begin after both its time and its id have no time in an unknown state.
 		r.settled[k] = max(e.EffectiveMillis(), e.ID.Milli())
 	}
 }
@@ -262,6 +264,7 @@ func (r *rebuildRun) writeExpired(ctx context.Context) error {
 		nobody, known := r.deletedAccounts[account]
 		if !known {
 			exists, err := r.deps.Accounts.Exists(ctx, account)
+			// Where the directory cannot tell, the rows are written: purging takes them later.
 			nobody = err == nil && !exists
 			r.deletedAccounts[account] = nobody
 		}
@@ -303,6 +306,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	if err := r.writeExpired(within); err != nil {
 		return err
 	}
+	// Both folds must be of the same log up to the same event, or the differences are no corrections.
 	if r.position.Offset != w.position.Offset || r.fold.Last() != w.fold.Last() {
 		return errors.New("the log has lost events that the figures have")
 	}
@@ -324,6 +328,7 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		before[k] = w.fold.encode(e)
 	}
 
+	// What the rebuild lacks the beginning of is taken from the worker's fold instead.
 	for _, e := range slices.Collect(maps.Values(r.fold.entries)) {
 		if !r.isExact(e) {
 			r.fold.remove(e)
@@ -341,6 +346,7 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		r.fold.scheduleReviews()
 	}
 
+	// Its messages were produced when the events were folded first; only the differences are told.
 	r.fold.discard()
 	r.fold.announceDifferences(w.fold)
 	if err := w.writeAlerts(ctx, r.fold.TakeAlerts()); err != nil { // before the entries
@@ -409,6 +415,7 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 			value = w.fold.encode(e)
 		}
 
+		// Unchanged rows are written too: readers may have lost them, and their database takes them again.
 		same := bytes.Equal(before[k], value)
 		isRow := k.kind == kindQueue || k.kind == kindAgent
 		if same && !(isRow && r.isExact(e)) {

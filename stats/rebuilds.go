@@ -115,6 +115,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	r.mu.Unlock()
 
 	for partition, rebuild := range unreported {
+		// Progress first: an ended rebuild must not be listed as open again.
 		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
 			for p, rebuild := range unreported {
@@ -141,6 +142,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 
 	r.open = map[int]Rebuild{}
 	for _, rebuild := range list {
+		// The list may be of before a rebuild ended whose end is not stored yet: it does not start once more.
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
 			r.open[rebuild.Partition] = rebuild
 			r.wakes.wake(rebuild.Partition)

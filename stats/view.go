@@ -33,6 +33,7 @@ func newView() *view { return &view{values: map[string]stored{}} }
 func (v *view) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
 	if key != state.PositionKey {
+		// A rebuild's expired rows have no position of their own: the next batch's makes them visible.
 		s := stagedRecord{key: key, stored: stored{value: append([]byte(nil), r.Value...)}}
 		id := r.Header(state.HeaderEventID)
 		if id != nil {
@@ -55,6 +56,7 @@ func (v *view) applyRecord(r *kafka.Record) {
 	}
 
 	for _, s := range v.staged {
+		// A processor that is behind may have written later on the topic, with earlier events.
 		if before, ok := v.values[s.key]; !ok || s.eventID >= before.eventID {
 			v.values[s.key] = s.stored
 		}

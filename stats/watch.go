@@ -67,6 +67,7 @@ func (f *Fold) findWatch(k key) *watch {
 // watchOf is findWatch for one that changes: it is reviewed after the event.
 func (f *Fold) watchOf(k key) *watch {
 	w := f.findWatch(k)
+	// Not at once: an event may change several entries of one queue, and only its end counts.
 	f.touched[w] = struct{}{}
 	return w
 }
@@ -234,6 +235,7 @@ func (f *Fold) rulesFor(w *watch, at event.ID) (rules []AlertRule, since, until 
 	if to != 0 {
 		until = event.ID(to) * second
 	}
+	// A queue without anything to watch has no rules: an alert of it ends, and its watch goes.
 	if !w.isWatched(f.hourStart(at)) {
 		return nil, since, until
 	}
@@ -309,6 +311,7 @@ func measureAge(sinceMS int64, when *AlertWhen, at event.ID) measured {
 func (f *Fold) measureHour(w *watch, when *AlertWhen, at event.ID) measured {
 	current := f.intervalStart(at.Milli())
 	m := measured{since: event.ID(current) * second, next: event.ID(current+f.intervalSeconds()) * second}
+	// Nothing of the hour is left: time changes nothing more.
 	if w.newestRow < f.hourStart(at) {
 		m.next = never
 	}
@@ -393,6 +396,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 			continue
 		}
 
+		// The rule as it is when the alert begins, also where it has changed while the condition held.
 		if a.StartedMS == 0 && at >= a.Since+event.ID(rule.When.ForSeconds)*second {
 			a.When, a.StartedMS, a.Value = rule.When, at.Milli(), m.value
 			f.recordChange(a)

@@ -24,7 +24,7 @@ const (
 	gatherTime = 200 * time.Millisecond
 	// positionInterval is the time between batches with a position alone.
 	positionInterval = 10 * time.Second
-	// idleInterval is the longest wait of a worker that nothing wakes.
+	// idleInterval is the longest wait of a worker that nothing wakes, and that has nothing to write.
 	idleInterval = time.Minute
 )
 
@@ -36,7 +36,7 @@ type worker struct {
 
 	next          int64 // offset in cc.stats after the last known record
 	lastWriteAt   time.Time
-	positionDirty bool      // at is not written yet
+	positionDirty bool      // position is not written yet
 	repairDueAt   time.Time // when to check for records of another processor; zero: done
 	ignored       int64     // value of Fold.Ignored included in the metric
 	sizes         [len(kinds)]int
@@ -85,11 +85,13 @@ func (w *worker) loadFigures(ctx context.Context) error {
 			"partition", w.partition, "error", v.foreign)
 	}
 
+	// The partition's former owner may still write for this time: its records are looked for afterwards.
 	w.lastWriteAt, w.repairDueAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
 	if v.position == nil {
 		err = w.retry(ctx, "starting figures", func() error { return w.seekToBeginning(ctx) })
 	} else {
 		w.position = *v.position
+		// After a change of stats.interval the old rows stay on the topic for readers, and the fold begins new ones.
 		foreign := w.fold.Load(v.live(), w.position.EventID)
 		if len(foreign) > 0 {
 			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition,
@@ -139,6 +141,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 		}
 
 		w.position.Offset = gap.Resume
+		// The epoch of the record before the gap says nothing about the log behind it.
 		w.position.LeaderEpoch = kafka.UnknownEpoch
 		w.position.TopicID = id.String()
 		w.positionDirty = true
@@ -198,6 +201,7 @@ func (w *worker) read(ctx context.Context) error {
 		if err := w.stepRebuild(ctx); err != nil {
 			return err
 		}
+		// Events that change no figure leave nothing to write: they are no lag.
 		if reader.Lag() == 0 && w.fold.Changed() == 0 {
 			w.oldest.Store(0)
 		}
@@ -245,6 +249,7 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]
 	}
 
 	records, err := reader.Read(within)
+	// The wait is over, or a wake ended it: no error of the log.
 	if err != nil && within.Err() != nil {
 		return nil, nil
 	}
@@ -293,6 +298,7 @@ func (w *worker) writeChanges(ctx context.Context) error {
 
 	w.positionDirty = false
 	w.oldest.Store(0)
+	// The group's offset only measures the lag: a takeover begins at the position on cc.stats.
 	w.commit(w.position.Offset)
 	w.countEntries(true)
 	w.metrics.late.Add(float64(w.fold.Ignored() - w.ignored))
@@ -341,11 +347,13 @@ func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (wr
 func (w *worker) repair(ctx context.Context) error {
 	last := map[string][]byte{}
 	behind := false
+	// From the last known record on: this worker's own batch is among them, and equals the fold.
 	end, err := w.scanLastRecords(ctx, w.next, last, &behind)
 	if err == nil && end < w.next {
 		w.log.Error("figures topic truncated, its records are written again", "topic", event.TopicStats,
 			"partition", w.partition,
 			"written", w.next, "end", end)
+		// A truncated topic has lost nobody knows what: each entry is compared, and so written.
 		for key := range w.fold.entries {
 			last[key.String()] = nil
 		}

@@ -95,6 +95,7 @@ func (d *AccountLetters) visible(account string, filter Filter) Filter {
 	root, _ := tree.OnlyRoot()
 	filter.Sees = func(l *Letter) bool {
 		owner, known := tree.Account(string(l.record.Key))
+		// The key may be a name from a feed's rules, or none: the letter is of an account that was unknown.
 		if !known {
 			owner, known = tree.Account(feed.FindAccount(d.letters.deps.Feeds, d.directory, l.record))
 		}

@@ -72,6 +72,7 @@ type ListOptions struct {
 func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) (*List, error) {
 	list := &List{Kinds: map[string]int{}, Complete: true}
 	err := s.eachPartition(ctx, func(partition int, first, next int64) error {
+		// A list for a page reads the end of a long topic only.
 		if options.NewestOf > 0 && next-first > options.NewestOf {
 			first, list.Complete = next-options.NewestOf, false
 		}
@@ -84,6 +85,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 			list.Total++
 			list.Kinds[l.Kind]++
 			list.Rows = append(list.Rows, l.content(options.WithPayload))
+			// Each partition is in order of time, and not all of them together: the newest are known by sorting.
 			if len(list.Rows) >= 2*options.Limit {
 				list.Rows = sortNewest(list.Rows, options.Limit)
 			}
@@ -100,6 +102,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 func sortNewest(rows []Row, limit int) []Row {
 	slices.SortStableFunc(rows, func(a, b Row) int { return a.At.Compare(b.At) })
 	kept := rows[max(0, len(rows)-limit):]
+	// In the same memory, so that a list does not grow with the topic.
 	return append(rows[:0], kept...)
 }
 
@@ -124,6 +127,7 @@ func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// All are looked at before any is settled.
 	letters := make([]*Letter, 0, len(positions))
 	for _, position := range positions {
 		l, err := s.read(ctx, position)
@@ -230,6 +234,7 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 			return
 		}
 
+		// The scan reuses the record's memory.
 		clone := newLetter(l.record.Clone())
 		letters = append(letters, &clone)
 		size += l.Size
@@ -252,6 +257,7 @@ func (s *Letters) conclude(ctx context.Context, outcome Outcome, letters []*Lett
 		return nil
 	}
 
+	// Sent first: after a crash between the two a letter is sent twice, and none is lost.
 	if outcome == Retried {
 		if err := s.send(ctx, letters); err != nil {
 			return err

@@ -88,6 +88,7 @@ type topicRetry struct {
 // retryPartition sends one partition's letters and then waits until the group ends: the group
 // would restart a function that returns.
 func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assignment) error {
+	// A partition that was added since has no letters from before the call.
 	if assignment.Partition < len(t.ends) {
 		if err := t.sendPartition(ctx, assignment); err != nil {
 			if ctx.Err() == nil { // otherwise the partition was revoked
@@ -120,6 +121,7 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
+	// Also those before an error: they are sent.
 	t.sent += sent
 	if sent > 0 {
 		t.progress(t.topic, assignment.Partition, sent)
@@ -128,6 +130,7 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 		return err
 	}
 
+	// Committed with the offset of the call's begin: letters that come meanwhile are for the next call.
 	if first < end {
 		assignment.Commit(end)
 	}

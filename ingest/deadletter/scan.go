@@ -54,6 +54,7 @@ func (s *Letters) scan(ctx context.Context, partition int, from, to int64, each 
 
 // scanOpen calls each for the letters with offsets in [from, to) that were open when it was called.
 func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, each func(*Letter)) error {
+	// Settlements come after their letters: those behind to count too.
 	_, end, err := s.deps.Log.Offsets(ctx, event.TopicDead, partition)
 	if err != nil {
 		return err
@@ -118,7 +119,6 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	var found *kafka.Record
 	err = s.scan(ctx, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) { found = r.Clone() })
-
 	switch {
 	case err != nil:
 		return nil, err

@@ -143,6 +143,7 @@ func (r accountPattern) matches(name string) bool {
 		return false
 	}
 
+	// The first place of each part leaves the most for those behind it.
 	for _, part := range r.parts[1:last] {
 		_, rest, ok = strings.Cut(rest, part)
 		if !ok {

@@ -88,11 +88,13 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		snapshotErr <- err
 	}()
 
+	// Read and Snapshot at the same time, as in a feed.
 	first, err := firstEvent(waitCtx, session)
 	failure := <-snapshotErr
 
 	r.addProblem("closing the connection", session.Close())
 	r.addProblem("reading the platform snapshot", failure)
+	// No event while the check waited is no fault: the platform may be idle.
 	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}

@@ -81,7 +81,8 @@ func CannotDo(platform string, c Command, why string) error {
 
 // CheckCommand returns fault.KindConflict for an id that could be read as more than one word
 // of a platform's command, and for a number or extension that could be read as a dial string: one
-// with "@" or "/" names a trunk or another tenant's phone.
+// with "@" or "/" names a trunk or another tenant's phone. Returns fault.KindInvalid for a control character in the
+// reason or in the agent's name.
 func CheckCommand(c Command) error {
 	for _, text := range append(
 		[]string{c.AgentID, c.QueueID, c.CallID, c.Domain, c.ProviderID, c.SessionID}, c.Queues...) {

@@ -103,6 +103,7 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 
 	if complete {
 		for _, e := range c.sortedEntries(kind) {
+			// Only this feed's own: what another platform tells of is not missing here.
 			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) &&
 				!c.isSkipped(e.ID, e) {
 				c.endObject(e)
@@ -168,6 +169,7 @@ func (c *comparison) isSkipped(id string, e *state.Entry) bool {
 	if c.previous != nil && !c.previous.unsettled[id] {
 		return true
 	}
+	// The rest of the round counts it as changing too, by whatever kind it is met again.
 	if c.isChanging(id, e) {
 		c.result.unsettled[id] = true
 	}
@@ -177,6 +179,7 @@ func (c *comparison) isSkipped(id string, e *state.Entry) bool {
 // addDifference adds a difference: the facts of an object under a name.
 func (c *comparison) addDifference(account string, name event.Name, facts event.Facts) {
 	facts.Name = name
+	// A place in the queue is of those who wait.
 	if name != event.NameQueueCallEntered {
 		facts.Position = 0
 	}
@@ -294,6 +297,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 		c.compareMember(o, m, sinceBehind(e, since), e)
 	}
 
+	// They were not requested: none is missing.
 	if o.Queues == nil {
 		return
 	}
@@ -418,6 +422,7 @@ func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Ent
 	}
 
 	switch {
+	// Any piece that differs: the record tells all of them.
 	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence,
 		o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
@@ -447,6 +452,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 		waits := before == event.Waiting || before == event.Ringing
 		if e.Visits() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
 			c.addDifference(o.Account, event.NameQueueCallEnded, left)
+			// The leg goes on, and is held there.
 			if want == event.Held {
 				c.addDifference(o.Account, event.NameCallHeld, facts)
 			}
@@ -462,6 +468,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			before = event.Waiting
 		}
 
+		// The record names the call's queue as its events do, also where the snapshot does not show it.
 		if facts.QueueID == "" {
 			facts.QueueID = e.QueueID
 		}
@@ -470,6 +477,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 		}
 	}
 
+	// A platform that does not show the agent contradicts nobody.
 	sameAgent := e == nil || o.Facts.AgentID == "" || o.Facts.AgentID == e.AgentID
 	if want == before && sameAgent || want == "" && before != "" || want == event.Ended && before == "" {
 		return

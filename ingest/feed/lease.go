@@ -73,6 +73,7 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 
 // renewLease takes or renews a lease and reports whether this node may read.
 func (r *runner) renewLease(ctx context.Context) bool {
+	// SQLite is of one node: nobody else can read the platform.
 	if r.store.singleNode() {
 		r.slot = 0
 		r.isLeader.Store(true)
@@ -82,6 +83,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 
+	// The time before the request: the lease ends no later for this node than in the database.
 	began := time.Now()
 	slots := r.cfg.Redundancy
 	if r.lacksNumbers.Load() { // second copies of events could not be recognized
@@ -98,6 +100,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		case acquired:
 			r.setSlot(ctx, slot, began)
 			return true
+		// This node's lease has ended, and another node has it.
 		case slot == r.slot:
 			r.slot = -1
 		}

@@ -81,6 +81,7 @@ func (o *output) produceWithRetry(ctx context.Context, records []kafka.Record) b
 		switch {
 		case err == nil:
 			return true
+		// Nothing else can become of it: the records behind it wait.
 		case errors.Is(err, kafka.ErrTopicLimit) || fault.KindOf(err) == fault.KindTooLarge && len(records) == 1:
 			o.onDropped(1)
 			o.log.Error("records dropped: too large for Kafka", "error", err)

@@ -45,6 +45,7 @@ func (r *runner) holdForPeers(from position) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Until an event has come, the connection itself counts as the first one.
 	now := time.Now()
 	r.heldConnection = heldConnection{connectedAt: now, firstAt: now}
 	r.sender.hold(from)
@@ -90,6 +91,7 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 	held := r.heldConnection
 	r.mu.Unlock()
 
+	// A node that hangs must not stop this one for longer.
 	if time.Since(held.connectedAt) < r.orderTimeout && !r.peersHaveSentBefore(ctx, held) {
 		return false
 	}
@@ -133,6 +135,7 @@ func (p *peer) hasSentBefore(b heldConnection) bool {
 	if atLeast(p.Sent, b.first) {
 		return true
 	}
+	// Its status is from behind the first event, and whatever it had read before is in it.
 	current := time.Since(b.firstAt) > p.age+peerDelay
 	return current && !p.Pending && (!p.First.Valid() || atLeast(p.First, b.first))
 }

@@ -35,6 +35,7 @@ const (
 // runResyncs resyncs on request and periodically until ctx ends. The first resync waits until other nodes
 // have sent the events before the connection.
 func (r *runner) runResyncs(ctx context.Context, session Session, eventSender *sender) error {
+	// Held events would be missing in the state that is compared.
 	if !eventSender.waitReleased(ctx) {
 		return context.Cause(ctx)
 	}
@@ -120,6 +121,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 			return took, err
 		}
 
+		// Each round has read the platform: an error of an earlier resync is over.
 		r.setResyncError(nil)
 		differences += len(found.differences)
 		if len(found.unsettled) == 0 {
@@ -131,6 +133,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 		select {
 		case <-ctx.Done():
 			return took, context.Cause(ctx)
+		// Something has changed: what was settled is compared again too.
 		case <-r.resyncRequests:
 			found = nil
 		case <-time.After(pause.Next()):
@@ -185,6 +188,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 		}
 	}
 
+	// An event that is younger than the request may be in the state and not in the snapshot.
 	found := compare(snapshot, entries, r.cfg.Source(), before, func(id string, e *state.Entry) bool {
 		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(requestedAt.UnixNano()))
 	})
@@ -262,15 +266,18 @@ func (r *runner) readState(ctx context.Context, eventSender *sender, until posit
 // resyncRecords returns the records of the differences, in the format <kind>.resync of package format.
 func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 	now := time.Now()
+	// Each correction is a record of its own: those of an earlier resync may have been the same.
 	run := newRun()
 	records := make([]kafka.Record, len(differences))
 
 	for i, d := range differences {
 		at := d.facts.TimestampMS
+		// The platform's clock may be ahead: no correction is from the future.
 		if at <= 0 || at > now.UnixMilli() {
 			at = now.UnixMilli()
 		}
 
+		// The state before is what the normalizer finds: here it would be that of an older comparison.
 		d.facts.TimestampMS, d.facts.PreviousState, d.facts.PreviousSince = 0, "", 0
 		value := append([]byte(nil), `{"resync":`...)
 		value = event.AppendString(value, r.cfg.Kind)

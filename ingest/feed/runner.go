@@ -153,6 +153,7 @@ func (r *runner) runSession(ctx context.Context) error {
 		return err
 	}
 
+	// A platform that keeps its events needs no spool: what Kafka does not have, it sends again.
 	q, eventSender := queue(r.spool), r.sender
 	acknowledger, acknowledges := session.(Acknowledger)
 	if acknowledges {
@@ -163,6 +164,7 @@ func (r *runner) runSession(ctx context.Context) error {
 		r.holdForPeers(r.spool.End())
 	}
 
+	// Commands go over it from here on, see Service.Command.
 	r.session.Store(&session)
 	defer r.session.Store(nil)
 
@@ -174,6 +176,7 @@ func (r *runner) runSession(ctx context.Context) error {
 	var running sync.WaitGroup
 	run := func(work func(context.Context) error) {
 		running.Go(func() {
+			// What work returns replaces it; a panic does not.
 			err := errPanicked
 			defer func() { cancel(err) }()
 			defer r.recoverer.Recover(panicPlace)
@@ -181,6 +184,7 @@ func (r *runner) runSession(ctx context.Context) error {
 		})
 	}
 
+	// Nobody knows what happened before the connection.
 	signal(r.resyncRequests)
 	run(func(ctx context.Context) error { return r.readEvents(ctx, session, q, acknowledges) })
 	run(func(ctx context.Context) error { return r.runResyncs(ctx, session, eventSender) })
@@ -203,6 +207,7 @@ func (r *runner) openSession(ctx context.Context, cancel context.CancelCauseFunc
 	defer r.recoverer.Recover(panicPlace)
 	timer := time.AfterFunc(connectTimeout, func() { cancel(errConnectTimeout) })
 	defer timer.Stop()
+	// Not a timeout of the context: the session's reads go on under it.
 	session, err = r.platform.Connect(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errConnectTimeout) {
 		err = errConnectTimeout
@@ -223,6 +228,7 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 		for len(events) > 0 {
 			n, size := 0, 0
 			entries = entries[:0]
+			// An append is all or nothing, so it must fit into a spool of any size.
 			for n < len(events) && size < int(min(appendBytes, r.spool.limit/segmentsPerSpool)) {
 				received := &events[n]
 				size += len(received.Value)
@@ -314,6 +320,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		record.Headers = append(record.Headers, kafka.Header{Key: event.HeaderAccountNames, Value: []byte(names)})
 	}
 
+	// The spool copies a value at once; the queue in memory keeps it, and the session reuses its own.
 	if keep {
 		record.Value = bytes.Clone(e.Value)
 	}
@@ -356,6 +363,7 @@ func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events [
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-r.spool.freed:
+		// Also without a signal: the disk may have space again.
 		case <-time.After(time.Second):
 		}
 	}
@@ -367,6 +375,7 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 	defer r.mu.Unlock()
 
 	if len(entries) > 0 {
+		// Under the lock: a resync must not see an event in the queue whose subjects are not recorded yet.
 		if err := q.Append(entries); err != nil {
 			return err
 		}
@@ -461,6 +470,7 @@ func (r *runner) publishStatus(ctx context.Context) {
 		}
 	}
 
+	// An ended node's status would hold other nodes' events up until it is too old.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 

@@ -43,7 +43,8 @@ func newSender(q queue, o *output) *sender {
 	return &sender{queue: q, output: o, changed: make(chan struct{})}
 }
 
-// Run sends until ctx ends or, with the queue of a session, an acknowledgement fails.
+// Run sends until ctx ends, or the queue cannot note what was sent: an acknowledgement to the platform, or a
+// checkpoint of the spool, fails.
 func (s *sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		bound, changed := s.sendLimit()
@@ -80,7 +81,7 @@ func (s *sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// updateOldestUnsent sets oldest when there is nothing to send: to zero, or to about now if records are held.
+// updateOldestUnsent sets oldestUnsentAt when there is nothing to send: to zero, or to about now if records are held.
 func (s *sender) updateOldestUnsent(next position) {
 	switch {
 	case !next.before(s.queue.End()):
@@ -97,6 +98,7 @@ func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 		records[i] = entries[i].record
 	}
 
+	// The records in progress are not given up at once with the session.
 	if s.drainTimeout > 0 {
 		drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()

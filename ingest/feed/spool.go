@@ -213,6 +213,7 @@ func parseCheckpoint(b []byte) (number int64, p position, last spoolNumber, ok b
 
 // Done stores a checkpoint: Kafka has all records before p, and they are not read again.
 func (s *spool) Done(_ context.Context, p position) error {
+	// Number and position belong together: of an earlier position the number is not known.
 	last := s.lastRead
 	if p != s.head {
 		last = spoolNumber{}
@@ -235,6 +236,7 @@ func (s *spool) Done(_ context.Context, p position) error {
 	var old []uint64
 	for segment := range s.sizes {
 		sent := segment < p.segment || segment == p.segment && p.offset >= s.sizes[segment]
+		// The segment for appends stays, also where all of it is sent: its file is open.
 		if sent && segment != s.appendSegment {
 			old = append(old, segment)
 		}

@@ -46,7 +46,7 @@ func (s *spool) segmentEnd(segment uint64) int64 {
 	return s.sizes[segment]
 }
 
-// openHeadSegment opens the segment of next.
+// openHeadSegment opens the head's segment, or the next one that exists.
 func (s *spool) openHeadSegment() error {
 	if s.reader != nil && s.readerSegment == s.head.segment {
 		return nil
@@ -80,7 +80,7 @@ func (s *spool) firstSegmentFrom(segment uint64) (first uint64, ok bool) {
 	return first, ok
 }
 
-// nextSegment moves next to the next segment. It returns false if there is none before limit.
+// nextSegment moves the head to the next segment. It returns false if there is none before limit.
 func (s *spool) nextSegment(limit position) bool {
 	following, ok := s.firstSegmentFrom(s.head.segment + 1)
 	if !ok || limit.segment < following {
@@ -163,6 +163,7 @@ func (s *spool) passDamage() ([]entry, error) {
 		return nil, nil
 	}
 
+	// At least one; countMissing reports the others once the next number is read.
 	log.Error("damage in the spool: records lost")
 	s.reported++
 	s.onLost(1)

@@ -43,6 +43,7 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 	if err := s.read(ctx); err != nil {
 		return false, err
 	}
+	// After the first read, which finds the partitions.
 	if err := s.setRequiredOffsets(ctx); err != nil {
 		return false, err
 	}
@@ -56,6 +57,7 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 		if covered != last {
 			last, moved = covered, time.Now()
 		}
+		// A correction by an old state is better than none: the normalizer may be down for long.
 		if time.Since(moved) > stallTimeout {
 			return true, nil
 		}

@@ -31,6 +31,7 @@ func (s *Store) singleNode() bool { return !s.db.Postgres() }
 // acquireLease acquires or renews the lease of a slot of a feed. It returns false while another node has it.
 func (s *Store) acquireLease(ctx context.Context, feed string, slot int, node string,
 	lease time.Duration) (acquired bool, err error) {
+	// The database's clock decides: those of the nodes may differ.
 	rows, err := s.db.ExecWithoutTx(ctx,
 		`INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.ClockExpr()+` + $4)
 		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at

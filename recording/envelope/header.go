@@ -159,6 +159,7 @@ func Inspect(r io.Reader) (*Header, error) {
 	}
 
 	keyID := reader.next(int(key[keyBlockFixedSize-1]))
+	// Of all that is before the checksum, which is read next.
 	sum := sha256.Sum256(reader.consumed)
 	checksum := reader.next(digestSize)
 	if keyID == nil || checksum == nil {
@@ -181,6 +182,7 @@ func Inspect(r io.Reader) (*Header, error) {
 		saltFingerprint: [fingerprintSize]byte(key[9+saltSize:]),
 		wrappedKey:      [wrappedKeySize]byte(key[9+saltSize+fingerprintSize:]),
 	}
+	// After the checksum: damage is not taken for another version.
 	size := binary.BigEndian.Uint32(fixed[13:])
 	if size != ChunkSize {
 		return nil, fmt.Errorf("%w: chunks of %d bytes", ErrVersion, size)

@@ -68,6 +68,7 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 		return h, w.size, err
 	}
 
+	// Also of nothing: without a final chunk the recording was cut short.
 	w.openChunk(w.sealed[:w.buffered], true)
 	return h, w.size, w.err
 }
@@ -117,6 +118,7 @@ func (w *openingWriter) ReadFrom(src io.Reader) (read int64, err error) {
 		switch err {
 		case nil:
 			w.openChunk(w.sealed[:w.fullLen], false)
+			// As in Writer: only what follows shows that a chunk is not the last.
 			w.sealed[0], w.buffered = w.sealed[w.fullLen], 1
 		case io.EOF, io.ErrUnexpectedEOF:
 			return read, nil

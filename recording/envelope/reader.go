@@ -19,7 +19,7 @@ type Reader struct {
 
 	pos       int64    // in the audio
 	buffers   *buffers // nil when closed
-	audio     []byte   // of the chunk held, in b.plain
+	audio     []byte   // of the chunk held, in buffers.plain
 	heldChunk uint64   // its index; valid while audio is not empty
 }
 
@@ -52,6 +52,7 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 		return nil, &ChunkError{0, ErrTruncated}
 	}
 
+	// One less: a full last chunk is not followed by an empty one.
 	last := (body - 1) / fullLen
 	r := &Reader{
 		parsedHeader: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen),

@@ -51,6 +51,7 @@ func (c *RootCache) Root(key, salt string, iterations uint32) (*Root, error) {
 			return root, nil
 		}
 		if deriving != nil {
+			// Then once more: it may have failed, or have left the cache already.
 			<-deriving
 			continue
 		}
@@ -90,6 +91,7 @@ func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 	defer c.mu.Unlock()
 
 	delete(c.deriving, name)
+	// Those who wait find nothing, and one of them tries.
 	if root == nil {
 		return
 	}

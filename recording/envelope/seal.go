@@ -132,6 +132,7 @@ func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 		switch err {
 		case nil:
 			w.sealChunk(w.plain[:ChunkSize], false)
+			// The byte behind the chunk showed that it is not the last, and begins the next.
 			w.plain[0], w.buffered = w.plain[ChunkSize], 1
 		case io.EOF, io.ErrUnexpectedEOF:
 			return read, nil

@@ -84,6 +84,7 @@ func (s *Store) readAbandoned(ctx context.Context, f AbandonedFilter, after repo
 	limit int) ([]Abandoned, error) {
 	w := &report.Conditions{}
 	w.Add("account_id = ?", f.Account)
+	// The range is of whole seconds, both included.
 	w.Add("abandoned_ms BETWEEN ? AND ?", f.Start*1000, f.End*1000+999)
 	w.AddEqual("queue_id", f.QueueID)
 	w.AddEqual("caller", f.Caller)

@@ -54,6 +54,7 @@ func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.Bul
 	kept := s.firstKept()
 
 	for _, e := range b.entries {
+		// A row that retention has deleted may come again with a rebuild.
 		if e.Start >= kept {
 			kinds[e.Kind] = append(kinds[e.Kind], e)
 		}
@@ -64,6 +65,7 @@ func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.Bul
 	}
 
 	err := s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		// First: where another indexer has the partition, nothing is written.
 		if err := move(ctx, tx); err != nil {
 			return err
 		}

@@ -60,6 +60,7 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 
 	var missing []span
 	for end := intervalEnd(start, day); !end.After(until); start, end = end, intervalEnd(end, day) {
+		// Another end is that of another time zone: the account had it when the day was added up.
 		if known[start.Unix()] != end.Unix() {
 			missing = append(missing, span{start.Unix(), end.Unix()})
 		}
@@ -84,6 +85,7 @@ type span struct{ first, last int64 }
 // falls between the sums and the mark that they are whole.
 func (s *Store) sumSome(ctx context.Context, account string, days []span) (done int, err error) {
 	err = s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		// SQLite has one writer at a time.
 		if s.db.Postgres() {
 			_, err := tx.ExecContext(ctx, "LOCK TABLE figures_days IN SHARE ROW EXCLUSIVE MODE")
 			if err != nil {
@@ -114,6 +116,7 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 
 	const ofAccount = " WHERE account_id = $1"
 	const ofDay = ofAccount + " AND interval_start >= $2 AND interval_start < $3"
+	// Marks of days that overlap are of another time zone of the account: their sums go with the next round.
 	statements := []struct {
 		text string
 		args []any
@@ -145,6 +148,7 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 	changed, settled := map[string]span{}, time.Now().Add(-minSummedAge).Unix()
 	for i := range queues {
 		account, start := queues[i].AccountID, queues[i].Start
+		// No day that is so young has been added up.
 		if start > settled {
 			continue
 		}
@@ -208,11 +212,13 @@ func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
 		at := intervalStart(time.Unix(end, 0).In(f.Location), day)
 		part := run{all[0].table, max(at.Unix(), f.Start), end}
 		dayEnd, ok := days[at.Unix()]
+		// Only a whole day, and one of the time zone that the account has.
 		if ok && dayEnd == intervalEnd(at, day).Unix() && part.start == at.Unix() && end == dayEnd-1 {
 			part.table = dayTable
 		}
 
 		last := len(found) - 1
+		// Days beside each other are one query.
 		if last >= 0 && found[last].table == part.table {
 			found[last].start = part.start
 		} else {

@@ -15,8 +15,8 @@ const group = "trunkline-figures"
 // limits bound a batch. It waits for records: a row that changes several times meanwhile is written once.
 var limits = consume.Limits{Records: 5000, Bytes: 16 << 20, Time: 300 * time.Millisecond, Linger: true}
 
-// NewIndexer returns the consumer that writes the rows of cc.stats to the database; zones returns the time zone of each
-// account. Several may run concurrently.
+// NewIndexer returns the consumer that writes the rows, alerts and abandoned calls of cc.stats to the database; zones
+// returns the time zone of each account. Several may run concurrently.
 func NewIndexer(s *Store, topics kafka.Log, zones func() map[string]*time.Location) *consume.Consumer {
 	return consume.New(consume.Config{Log: topics, Topic: event.TopicStats, Group: group, Compacted: true,
 		Positions: s.positions, Limits: limits, Delay: s.metrics.delay,

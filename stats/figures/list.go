@@ -62,6 +62,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 		f.Location = time.UTC
 	}
 
+	// The interval of the cursor may go on before it: whole keeps the range that was asked for.
 	whole := f
 	if after != (report.Cursor{}) {
 		_, end := whole.interval(after.Time)
@@ -84,6 +85,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 	}
 
 	err := s.eachStored(ctx, f, func(r *Row) error {
+		// Rows come newest first: one of an earlier interval means that no more of this one come.
 		if len(sums) == 0 || r.Start < start {
 			if err := flush(); err != nil {
 				return err
@@ -91,6 +93,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 			start, end = whole.interval(r.Start)
 		}
 
+		// All queues have one sum, under an empty id.
 		if f.By == ByInterval {
 			r.ID = ""
 			r.forgetThresholds()

@@ -17,6 +17,7 @@ const readRows = 2000
 // eachStored calls give with the stored rows of the filter, newest first. It reads
 // them in batches, so that a slow consumer occupies neither memory nor a connection.
 func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error) error {
+	// The database cannot add up reasons: agents' rows are summed in memory.
 	if (f.Seconds > quarter || f.By != "") && !f.Kind.table().byReason {
 		return s.eachSum(ctx, f, give)
 	}
@@ -138,6 +139,7 @@ func (s *Store) eachSumOf(ctx context.Context, f Filter, table string, give func
 		f := f
 		if f.By != ByID {
 			f.Start = max(f.Start, end+1-window)
+			// A window has one offset from UTC, by which readSums groups.
 			zoneStart, _ := time.Unix(end, 0).In(f.Location).ZoneBounds()
 			if !zoneStart.IsZero() {
 				f.Start = max(f.Start, zoneStart.Unix())
@@ -156,6 +158,7 @@ func (s *Store) eachSumOf(ctx context.Context, f Filter, table string, give func
 			}
 		}
 
+		// Few queues, or quiet hours: long ranges take few queries.
 		if len(rows) < fewSums {
 			window *= 2
 		}

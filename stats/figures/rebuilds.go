@@ -35,6 +35,7 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 			return fault.Conflict("figures are folded again already: %d partitions are open", open)
 		}
 
+		// One request at a time is kept: List shows the last one.
 		_, err := tx.ExecContext(ctx, `DELETE FROM figures_rebuilds`)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting old rebuilds")
@@ -64,6 +65,7 @@ func (r *Rebuilds) ListOpen(ctx context.Context) ([]stats.Rebuild, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	// Asked each second: an unchanged database answers from memory.
 	err := r.changes.Poll(func() (err error) {
 		r.open, err = r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
 		return err

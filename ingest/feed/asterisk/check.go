@@ -23,7 +23,6 @@ func (s *session) checkClasses(ctx context.Context) error {
 	section, err := s.conn.Do(ctx, ami.Action{Name: "GetConfig", Fields: []ami.Field{
 		{Key: "Filename", Value: "manager.conf"}, {Key: "Category", Value: cfg.Username},
 	}})
-
 	switch {
 	case denied(err):
 		s.notes = append(s.notes,

@@ -36,6 +36,7 @@ func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 		}
 
 		timestamp = timestamp || f.Key == "Timestamp"
+		// The first field may have been left out.
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}

@@ -32,6 +32,7 @@ func newHold() *eventHold {
 // add stores an event of a call without an account. It returns false for a call whose earlier events
 // were released without one.
 func (h *eventHold) add(id string, e feed.Event, now time.Time) bool {
+	// Its earlier events went without an account: these would only be late.
 	if h.unknownCalls[0][id] || h.unknownCalls[1][id] {
 		return false
 	}
@@ -72,6 +73,7 @@ func (h *eventHold) remove(out []feed.Event, call *heldCall) []feed.Event {
 func (h *eventHold) releaseExpired(out []feed.Event, now time.Time) []feed.Event {
 	for len(h.order) > 0 {
 		call := h.order[0]
+		// Else it was released, and only its place in order is left.
 		if h.calls[call.id] == call {
 			if h.eventCount <= maxHeldEvents && now.Sub(call.since) < holdTime {
 				return out

@@ -80,7 +80,8 @@ func parseSubscription(cfg feed.Config) (mask string, filters []string) {
 	return strings.Join(classes, ","), filters
 }
 
-// defaultFilter returns the filter for the events that forwarded and lifecycle list.
+// defaultFilter returns the filter for the events that forwardedPrefixes and lifecycleEvents list, and for two
+// variables.
 func defaultFilter(variable string) string {
 	variables := "QUEUESTATUS"
 	if variable != "" {
@@ -118,12 +119,13 @@ func (s *session) subscribe(ctx context.Context) error {
 		return fmt.Errorf("asking for the status of Asterisk: %w", err)
 	}
 
+	// Asterisk numbers its events from its start: the start tells the numbers of two runs apart.
 	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
+	// Filters first, then the mask: nothing arrives that they leave out.
 	for _, filter := range s.platform.filters {
 		_, err := s.conn.Do(ctx,
 			ami.Action{Name: "Filter",
 				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
-
 		switch {
 		case denied(err): // without a filter the session drops the other events
 			s.notes = append(s.notes,
@@ -185,7 +187,6 @@ func (p *platform) dialError(err error) error {
 		unknown   *net.DNSError
 	)
 	advice := ""
-
 	switch {
 	case errors.Is(err, ami.ErrLoginDenied):
 		advice = fmt.Sprintf(

@@ -74,6 +74,7 @@ func (s *session) Close() error {
 func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	s.out = s.out[:0]
 	for {
+		// Before the events are taken: what arrived before the end is among them.
 		ended := s.conn.Err()
 		events := s.conn.Take()
 		now := time.Now()
@@ -91,6 +92,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		case s.shutdown:
 			return nil, errShutdown
 		case ended != nil:
+			// Nothing tells their account any more: they are sent without one, before the error.
 			s.out = s.hold.releaseExpired(s.out, now.Add(holdTime))
 			if len(s.out) > 0 {
 				return s.out, nil
@@ -170,6 +172,7 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 		return nil
 	}
 
+	// Events that are not stored, too, tell accounts: those of variables.
 	account, names := s.platform.tenants.find(p)
 	if account != "" {
 		for _, id := range callIDs(p) {
@@ -251,6 +254,7 @@ func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
 	const maxSuspectEvents = 8 // events after a split one, unless its second part arrives before
 	isFirstPart, isSecondPart := isSplit(p), p.Name() == ""
 	switch {
+	// Nothing of the split event comes after its second part.
 	case isSecondPart, s.suspectEvents > 0 && repeatsKey(p):
 		s.suspectEvents = 0
 	case isFirstPart:
@@ -286,6 +290,7 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 		m := parseMember(p, now)
 		s.beginWrapUp(p, key, &m, now)
 		end := m.WrapUpEnd()
+		// Of several queues the longest wrap-up counts.
 		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
 			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end),
 				identity(p, s.run+"/wrap-up")}

@@ -27,6 +27,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
 
+	// In this order: channels find their callers and members, pool agents theirs, in what the queues have told.
 	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices,
 		q.setParked} {
 		if err := add(ctx); err != nil {
@@ -112,6 +113,7 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 			q.queueEntries[value(p, "Uniqueid")] = p
 		case "QueueMember":
 			key := agentKey{q.accountOf(p), memberInterface(p)}
+			// A member of several queues is one agent.
 			m := agents[key]
 			if m == nil {
 				m = &feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,

@@ -66,6 +66,7 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 		return "", append(certain, uncertain...)
 	}
 
+	// Later events of the call have none of the names.
 	for _, id := range ids {
 		t.store(id, found)
 	}
@@ -183,6 +184,7 @@ func (t *tenants) cached(id string) cachedAccount {
 			return found
 		}
 		if found, ok := t.older[name]; ok {
+			// What is still asked for stays for one more generation.
 			t.recent[name] = found
 			return found
 		}

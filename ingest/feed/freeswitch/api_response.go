@@ -43,6 +43,7 @@ func parseTable(response, freeColumn string) (table, error) {
 
 	for i := 1; i < len(lines); i++ {
 		first, separators := i, strings.Count(lines[i], "|")
+		// A line break in the free column: the row goes on in the next line.
 		for separators < width-1 && i+1 < len(lines) {
 			i++
 			separators += strings.Count(lines[i], "|")

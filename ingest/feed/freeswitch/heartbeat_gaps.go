@@ -28,6 +28,7 @@ func (h *heartbeatGaps) add(at int64) (missing uint64) {
 		return 0
 	}
 
+	// Rounded: a HEARTBEAT may be somewhat late.
 	missing = (uint64(passed)+uint64(h.interval)/2)/uint64(h.interval) - 1
 	if missing == 0 {
 		h.longerInRow = 0

@@ -113,6 +113,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 
 	if !s.eventList.isAll() {
+		// By itself: a user that may not see API events still gets the others.
 		err := s.conn.Subscribe(ctx, "json", apiEvent)
 		if err != nil && !refused(err) {
 			return fmt.Errorf("subscribing to events: %w", err)
@@ -130,7 +131,6 @@ func (p *platform) refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	advice := ""
-
 	switch {
 	case errors.Is(err, esl.ErrLoginDenied) && p.user != "":
 		advice = "set user to user@domain and password to the user's esl-password in the directory " +

@@ -127,6 +127,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 	}
 	if err != nil {
 		s.log.Warn("unreadable event of the switch", "error", err)
+		// What it told is lost: a resync finds it.
 		return feed.Event{Hole: 1}
 	}
 
@@ -138,6 +139,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 		s.endError = errShutdown
 	}
 
+	// Known before the resync that it requests: its snapshot waits for the module's tables.
 	if changesQueues {
 		s.mu.Lock()
 		s.queuesChangeAt = now
@@ -156,6 +158,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 
 	out.Subjects = subjects(&read.Facts)
 	s.mu.Lock()
+	// The core's tables may not have it yet, see feed.Snapshot.
 	s.recent.add(now, now.Add(-s.tableLag), out.Subjects)
 	s.mu.Unlock()
 
@@ -184,6 +187,7 @@ func (s *session) restarted(run string) bool {
 		return false
 	}
 	before := s.run
+	// A switch that was started again counts from the beginning.
 	s.run, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeatGaps{}
 	return before != ""
 }

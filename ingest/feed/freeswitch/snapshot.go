@@ -31,6 +31,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	a := snapshotBuilder{session: s, servedCalls: make(map[string]event.Facts)}
 	s.mu.Lock()
 	a.Notes = slices.Clone(s.notes)
+	// Before the queries: what changes during them is an event that the feed reads.
 	a.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
 	s.mu.Unlock()
 
@@ -44,6 +45,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		return feed.Snapshot{}, err
 	}
 
+	// Callers in queues and legs are both calls: without one list, those on the other would seem to have ended.
 	if queues && channels {
 		a.Kinds = append(a.Kinds, state.Call)
 	}
@@ -93,6 +95,7 @@ type snapshotBuilder struct {
 // callers are known.
 func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	agents, err := a.queryTable(ctx, "callcenter_config agent list", "contact")
+	// Nobody is to be logged out by a reload.
 	if notLoaded(err) && time.Since(a.lastQueuesChange()) < reloadTime {
 		return false, fmt.Errorf("mod_callcenter is being loaded: %w", err) // the feed tries again
 	}
@@ -121,6 +124,7 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 		commands = append(commands, "callcenter_config queue list members "+queues.get(row, "name"))
 	}
 
+	// Callers before agents: an agent's call is the caller that it serves.
 	for i, response := range a.conn.APIBatch(ctx, commands) {
 		members, err := readTable(commands[i], "cid_name", response)
 		if err != nil {
@@ -258,6 +262,7 @@ func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) 
 		}
 
 		o := feed.Object{Account: known.account, Kind: state.Call, ID: row.UUID, Facts: facts}
+		// The variable is not in the list, and decides before the names that are.
 		if o.Account == "" && a.accountVariable == "" {
 			o.Account = a.accounts.Account(row.names(a.useAccountcode)...)
 		}
@@ -306,6 +311,7 @@ func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLook
 			}
 		}
 
+		// A leg that has ended is left without an account, and so out of the comparison.
 		if !ended {
 			a.Objects[leg.object].Account = a.accounts.Account(append(names, leg.names...)...)
 		}

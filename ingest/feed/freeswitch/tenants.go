@@ -79,6 +79,7 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 		account = e.Account
 	}
 
+	// The leg itself before those that it belongs to.
 	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
 		if account == "" && uuid != "" {
 			account = s.tenants.leg(uuid).account
@@ -87,6 +88,7 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 
 	switch own := e.Channels[0]; {
 	case own == "":
+	// The last event of a leg.
 	case e.Name == "CHANNEL_DESTROY":
 		s.tenants.deleteLeg(own)
 	case account != "" && e.Facts.CallID == own:
@@ -112,6 +114,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 	learned, known := s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	account = s.accounts.Account(names...)
+	// An agent that was added since: asked for at most once in refreshPause.
 	if account != "" || known || e.Format != callcenterFormat {
 		return account, names
 	}

@@ -78,6 +78,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	defer cancel()
 
 	p.mu.Lock()
+	// Also of an attempt that fails.
 	p.syncedAt = time.Now()
 	p.mu.Unlock()
 
@@ -109,6 +110,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 		}
 	}
 
+	// Once, not with every sync.
 	for id, problem := range differ {
 		if p.reportedDifferences[id] != problem {
 			p.log.WarnContext(ctx, "account differs from Crossbar's", "account_id", id, "problem", problem)
@@ -157,6 +159,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 	}
 
 	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownIDLength)] + ")", a.ID}
+	// It has got one of the substitutes, and needs it still.
 	if exists && slices.Contains(names[1:], known.Name) && isNameTaken(tree, a) {
 		names = []string{known.Name}
 	}
@@ -176,6 +179,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 		}
 
 		kind := fault.KindOf(err)
+		// Only the name is tried again: taken, or not one of ours.
 		if err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {
 			return err
 		}

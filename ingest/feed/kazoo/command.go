@@ -57,6 +57,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 // that ours stands for. Returns fault.KindConflict if several do.
 func (p *platform) kazooAccountID(c feed.Command) (string, error) {
 	p.mu.Lock()
+	// A copy: resolveAccount takes the lock itself.
 	realms := maps.Clone(p.realms)
 	p.mu.Unlock()
 

@@ -20,6 +20,7 @@ func (r *digestSet) add(digest uint64) {
 	}
 
 	old := r.ring[r.next]
+	// Equal messages may be in the ring twice.
 	if r.count[old] > 1 {
 		r.count[old]--
 	} else {

@@ -106,6 +106,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		words = defaultBindings
 	}
 
+	// Without the exchange cdr there are no reports: the events stand in for them.
 	p.cdrEvents = true
 	for _, word := range words {
 		exchange, key, ok := strings.Cut(word, " ")

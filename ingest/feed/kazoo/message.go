@@ -61,6 +61,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	}
 
 	e.Account, e.Names = p.resolveAccount(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
+	// An account that Crossbar has and the directory not yet.
 	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
 		e.Account, e.Names = p.resolveAccount(id, "")
 	}
@@ -75,6 +76,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 
 	events = append(events, e)
 	call, origination := format.Text(values[msgCall]), format.Text(values[msgOrigination])
+	// Any event of the call may have it; the report at the end has not.
 	if origination != "" {
 		p.originations.put(call, origination)
 	}

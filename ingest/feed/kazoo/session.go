@@ -58,6 +58,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	}
 
 	s := &session{p: p, conn: conn, guard: guard, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
+	// Not under ctx: Close ends it, which the feed calls in any case.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancelBackground = stop
 	length, err := s.declare()
@@ -65,8 +66,10 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 
+	// A full queue has dropped messages while nobody read.
 	s.overflow = length >= p.maxQueued
 	if p.syncsAccounts {
+		// Before the first message, whose account may be new.
 		p.syncAccounts(ctx)
 		s.runInBackground(background, p.runAccountSync)
 	}
@@ -150,7 +153,6 @@ func (s *session) declare() (length int, err error) {
 		if known[b.exchange] {
 			continue
 		}
-
 		known[b.exchange] = true
 		// A passive declaration compares only the name.
 		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
@@ -169,6 +171,7 @@ func (s *session) declare() (length int, err error) {
 		}
 	}
 
+	// Before consuming: the broker would send all that it has.
 	if err := s.channel.Qos(s.p.prefetch, 0, false); err != nil {
 		return 0, fmt.Errorf("setting the prefetch count: %w", err)
 	}
@@ -243,6 +246,7 @@ func (s *session) deliveryError() error {
 		if err != nil {
 			return fmt.Errorf("reading from RabbitMQ: %w", err)
 		}
+	// Where the consumer alone has ended, no reason comes.
 	case <-time.After(closeTimeout):
 	}
 	return errors.New(
@@ -254,6 +258,7 @@ func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
 	s.mu.Lock()
 	n := 0
 	for n < len(s.unacknowledged) && s.unacknowledged[n].tag <= delivery {
+		// Before the acknowledgement: if that is lost, the message comes again.
 		s.p.storedDigests.add(s.unacknowledged[n].digest)
 		n++
 	}
@@ -314,6 +319,7 @@ func (s *session) watchQueueLength(ctx context.Context) {
 
 // queueLength requests the number of undelivered messages in the queue.
 func (s *session) queueLength() (int, error) {
+	// A channel of its own: the broker closes the channel of a refused request, and its consumer with it.
 	channel, err := s.conn.Channel()
 	if err != nil {
 		return 0, err

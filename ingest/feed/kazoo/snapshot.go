@@ -87,6 +87,7 @@ func (b *snapshotBuilder) build() feed.Snapshot {
 		switch err := b.errors[kind]; {
 		case err != nil:
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar did not tell all of kind %s: %v", kind, err))
+		// A Kazoo without any call is idle; one without any agent or phone did not tell.
 		case kind == state.Call || b.counts[kind] > 0:
 			snapshot.Kinds = append(snapshot.Kinds, kind)
 		default:
@@ -202,6 +203,7 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 			o.Facts.CallID, o.Facts.Caller, o.Facts.QueueID = status.CallID, status.Caller, status.QueueID
 		}
 
+		// Whoever is logged out is in no queue, and Kazoo lists those of the next login.
 		if o.Facts.State != event.Offline {
 			o.Queues = append([]string{}, agent.Queues...)
 		}
@@ -287,7 +289,7 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 	return nil
 }
 
-// queueCalls returns the facts of the calls that wait in queues or are with an agent. known is false
+// queueCalls returns the facts of the calls that wait in queues or are with an agent. hasACDc is false
 // without ACDc.
 func (b *snapshotBuilder) queueCalls(ctx context.Context,
 	a kazooAccount) (facts map[string]event.Facts, hasACDc bool, err error) {
