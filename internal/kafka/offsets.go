@@ -24,8 +24,8 @@ func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (fir
 	return first, next, err
 }
 
-// OffsetAt returns the first offset whose record has a timestamp at or after at, or
-// the offset of the next record if there is none.
+// OffsetAt returns the first offset whose record has a timestamp at or after t, or the
+// offset of the next record if there is none.
 func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error) {
 	offset, err := c.listOffset(ctx, topic, partition, max(t.UnixMilli(), 0))
 	if err == nil && offset < 0 {
@@ -66,6 +66,7 @@ func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition)
 	}
 
 	for address, q := range queries {
+		// All of a broker in one call, so that they are in one round.
 		pending := c.offsetLookups.batcher(address).start(q...)
 		for n, i := range places[address] {
 			lookups[i].first, lookups[i].next = pending[2*n], pending[2*n+1]
@@ -169,6 +170,7 @@ func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition
 	defer r.Close()
 
 	var last *Record
+	// Until the end, not the first record found: the last one is wanted, and markers may follow it.
 	for r.nextOffset < next {
 		records, err := r.readBatches(ctx)
 		if err != nil {
@@ -182,6 +184,7 @@ func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition
 		}
 
 		if last != nil {
+			// The next readBatches uses the memory of these records again.
 			last = last.Clone()
 		}
 	}

@@ -66,6 +66,7 @@ type unanswered struct {
 }
 
 func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
+	// A checkpoint that is done, for the first round.
 	synced := make(chan struct{})
 	close(synced)
 	d := &durability{
@@ -95,6 +96,7 @@ func (d *durability) beginRequest(partitions []partition, internal bool) (number
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
+	// Before kfake has it: a batch that was refused is not in the log.
 	if d.firstErr != nil {
 		return 0, d.firstErr
 	}
@@ -129,6 +131,7 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 	for _, p := range partitions {
 		u := d.inFlight[p]
 		u.requests--
+		// This request began after the abandoned one, whose batch kfake has appended before it, if at all.
 		if u.requests == 0 && u.abandoned < number {
 			delete(d.inFlight, p)
 		}
@@ -202,9 +205,11 @@ func (d *durability) recover(dir string, journalSize int64) error {
 	if err := os.MkdirAll(filepath.Join(d.dir, partitionsName), 0o755); err != nil {
 		return fmt.Errorf("making the log's directory: %w", err)
 	}
+	// After the replay, which may have written indexes, and before kfake reads them.
 	if err := repairIndexes(d.dir); err != nil {
 		return err
 	}
+	// Before the journal is cleared, which until then is the only durable copy.
 	if err := d.syncAll(); err != nil {
 		return err
 	}
