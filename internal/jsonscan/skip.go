@@ -145,6 +145,7 @@ func skipNumber(b []byte, i int) (int, error) {
 	if i == first {
 		return failAt(b, start, errValue)
 	}
+	// JSON has no leading zeros: digits after one are not of the number, and fail as what follows it.
 	if b[first] == '0' {
 		i = first + 1
 	}

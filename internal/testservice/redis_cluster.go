@@ -86,6 +86,7 @@ func joinCluster(ctx context.Context, server *Server, n int, first string, first
 		return err
 	}
 
+	// With the bus port, which is not the client port plus 10,000 here.
 	return client.Do(ctx, "CLUSTER", "MEET", host, port, firstBus).Err()
 }
 
