@@ -32,8 +32,9 @@
 // prefetched ones, or one larger batch; then fetches omit its partition. A
 // compressed batch is decompressed in pieces of 1 MiB or one record.
 //
-// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu. All
-// other locks, also Producer.queuesMu and produceQueue.mu, are held alone.
+// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu;
+// lookupBatcher.mu, then that of its rounds. All other locks, also Producer.queuesMu and
+// produceQueue.mu, are held alone.
 //
 // # Files
 //

@@ -27,10 +27,9 @@ type durability struct {
 	dir      string // kfake's data directory
 	fsync    func(*os.File) error
 	syncData func(*os.File) error // of the journal
-	journal  *journal             // nil until kfake has opened the log
+	journal  *journal             // nil before recover
 	log      *slog.Logger
-
-	metrics *metrics
+	metrics  *metrics
 
 	mu            sync.Mutex
 	firstErr      error // of a sync; nil: none
