@@ -39,7 +39,7 @@ func (q *Queue[T]) Add(items ...T) *Round[T] {
 	defer q.mu.Unlock()
 
 	last := len(q.waiting) - 1
-	// A round that has begun is no longer in waiting, so the items of this call cannot be late for theirs.
+	// A round leaves waiting before it begins, so the items of this call cannot be late for theirs.
 	if last < 0 || q.Max > 0 && len(q.waiting[last].items) >= q.Max {
 		q.waiting = append(q.waiting, &Round[T]{done: make(chan struct{})})
 		last++

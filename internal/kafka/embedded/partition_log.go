@@ -317,7 +317,7 @@ func (l *partitionLog) sync(d *durability) error {
 		}
 	}
 
-	// Only now: after an error the next call syncs these segments again.
+	// At the end only: after an error the next call syncs these segments again.
 	l.newestBase = newestBase
 	return nil
 }
