@@ -33,7 +33,7 @@ func (l *Assignment) Committed() (next int64, ok bool) {
 
 // Commit marks every offset below next as processed. It reaches the broker within a
 // second, and at the end of the assignment. A lower value than in an earlier call is
-// ignored.
+// ignored; the first call may be below what the group had at the start of the assignment.
 func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

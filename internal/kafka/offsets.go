@@ -13,7 +13,8 @@ const (
 	earliestTimestamp = -2
 )
 
-// Offsets returns the first offset of a partition and the offset of its next record.
+// Offsets returns the first offset of a partition and the offset of its next record. It
+// returns fault.KindNotFound if there is no such topic or partition.
 func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	first, err = c.listOffset(ctx, topic, partition, earliestTimestamp)
 	if err != nil {
@@ -27,6 +28,7 @@ func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (fir
 // OffsetAt returns the first offset whose record has a timestamp at or after t, or the
 // offset of the next record if there is none.
 func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error) {
+	// Negative timestamps in a request have meanings of their own, as latestTimestamp has.
 	offset, err := c.listOffset(ctx, topic, partition, max(t.UnixMilli(), 0))
 	if err == nil && offset < 0 {
 		return c.listOffset(ctx, topic, partition, latestTimestamp)
