@@ -192,6 +192,7 @@ func (d *durability) syncGroups() error { return d.groupsLog.Do(context.Backgrou
 
 // syncGroupsLog is a round of syncGroups.
 func (d *durability) syncGroupsLog([]struct{}) error {
+	// The file is there before the first commit: kfake writes its whole state when it makes the directory.
 	return d.recordError(d.syncFile(filepath.Join(d.dir, "groups.log")))
 }
 
