@@ -154,6 +154,7 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 			}
 
 			if requested {
+				// With this capacity an append to the value does not write into the input behind it.
 				dst[Slot(slot)] = Value(b[value:i:i])
 			}
 		}

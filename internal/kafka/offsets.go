@@ -111,6 +111,7 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string,
 		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, consumerReplicaID, readCommitted
 		for _, q := range part {
 			n := len(req.Topics)
+			// A part is ordered by topic, so each topic is named once.
 			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
 			}

@@ -88,6 +88,7 @@ func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
 
 func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error {
 	for u.remaining > 0 {
+		// Between two records, so that the next call goes on exactly here.
 		if d.Full() {
 			return nil
 		}
