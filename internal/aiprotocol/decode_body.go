@@ -192,6 +192,7 @@ func (d *Decoder) readStart() error {
 	rate, err := strconv.ParseFloat(string(members[bodyKeys["sampleRate"]]), 64)
 	var known bool
 	s.Media, known = FormatOf(string(encoding))
+	// Each encoding has one rate: the message has it too, and must not contradict itself.
 	if !known || err != nil || rate != float64(s.Media.SampleRate) {
 		return NewError(ProblemField, "start.mediaFormat is not a supported format")
 	}

@@ -117,12 +117,12 @@ type Transcript struct {
 // Mark is a position in the provider's audio. A provider's request has only the name.
 type Mark struct {
 	Name   string
-	Played time.Duration // duration of provider audio played since the session's start
+	Played time.Duration // duration of provider audio played since the start of the provider's connection
 }
 
 // Cleared is the result of a clear.
 type Cleared struct {
-	Played  time.Duration // since the session's start
+	Played  time.Duration // since the start of the provider's connection
 	Dropped time.Duration // by this clear
 }
 

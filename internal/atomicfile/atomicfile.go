@@ -19,6 +19,7 @@ func Write(name string, mode fs.FileMode, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 
+	// Synced before it has its name: else a crash could leave the new name with an empty file.
 	err = errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)

@@ -34,6 +34,7 @@ type Server struct {
 // Open reads the files of p.
 func Open(p Pair, log *slog.Logger) (*Server, error) {
 	s := &Server{Pair: p, log: log}
+	// Before the files are read: a change during the reading is seen at the next Reload.
 	s.readAt = s.modTimes()
 	loaded, err := s.Load()
 	s.loaded.Store(loaded)
@@ -48,6 +49,7 @@ func (s *Server) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.
 func (s *Server) Reload() (*tls.Certificate, error) {
 	times := s.modTimes()
 	if times != s.readAt {
+		// Before Load, and also if it fails: a file that cannot be used is reported once.
 		s.readAt = times
 		loaded, err := s.Load()
 		if err != nil {

@@ -71,6 +71,7 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		return err
 	}
+	// The key first: after a crash between the two of a first start there is no certificate, and both are made again.
 	if err := atomicfile.WriteBytes(keyFile, 0o600,
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})); err != nil {
 		return err

@@ -10,9 +10,8 @@
 // package to say (Config.Lost).
 //
 // Consumer.Run has one goroutine for each partition that the group assigns and those of Config.Beside, which end with
-// its context; a partition's holds one batch. At most maxStores of them write at once. While the
-// log or the database is unavailable they wait, and new
-// records stay in the log. There are no locks.
+// its context; a partition's holds one batch. At most maxStores of them write at once. While the log or the database
+// is unavailable they wait, and new records stay in the log. There are no locks.
 package consume
 
 import (
@@ -84,6 +83,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 
+	// If Work fails, those beside it end too, and Run waits for them.
 	besideCtx, cancelBeside := context.WithCancel(ctx)
 	defer cancelBeside()
 
@@ -114,6 +114,7 @@ func (c *Consumer) runPartition(ctx context.Context, assigned kafka.Assigned) er
 
 	for {
 		err := w.process(ctx)
+		// A position that another process moved says nothing about the log: process reads it again.
 		if ctx.Err() == nil && !errors.Is(err, ErrMoved) {
 			err = w.passGap(ctx, err)
 		}
@@ -157,6 +158,7 @@ func (w *worker) process(ctx context.Context) error {
 	for {
 		var found Found
 		err := w.retry(ctx, ActionRead, func() (err error) {
+			// Within the repeated action: what a failed reading has added would be added again.
 			w.batch.Reset()
 			found, err = w.Limits.Gather(ctx, source, func(r *kafka.Record) { w.batch.Add(r, w.at.Generation) })
 			return err
@@ -175,6 +177,7 @@ func (w *worker) process(ctx context.Context) error {
 		w.Delay.Observe(time.Since(found.Oldest).Seconds())
 		w.oldest.Store(0)
 		if source.Lag() > 0 {
+			// The time of the next record is not known yet: it is not before that of the last one stored.
 			w.oldest.Store(found.newest.UnixMilli())
 		}
 	}
@@ -196,6 +199,7 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 	}
 
 	from = w.at.LogPosition
+	// Fixed before the first read, so that a topic created again during the first batch is noticed.
 	if from.TopicID.IsZero() {
 		from.TopicID, err = w.Log.TopicID(ctx, w.Config.Topic)
 	}
@@ -226,6 +230,7 @@ func (w *worker) storeBatch(ctx context.Context, next kafka.LogPosition) error {
 	}
 
 	to := Position{LogPosition: next, Generation: w.at.Generation}
+	// A commit whose answer was lost makes the repeat fail with ErrMoved, after which process starts behind it.
 	err := w.retry(ctx, "writing", func() error {
 		return w.batch.Store(ctx, func(ctx context.Context, tx *sqldb.BulkTx) error {
 			return w.Positions.Move(ctx, tx, w.Partition, w.at, &to)
@@ -233,6 +238,7 @@ func (w *worker) storeBatch(ctx context.Context, next kafka.LogPosition) error {
 	})
 	if err == nil {
 		w.at = to
+		// Only for the lag that the group shows: what counts is the position in the database.
 		w.Commit(to.Offset)
 	}
 
@@ -251,6 +257,7 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 	to := Position{LogPosition: gap.Position(), Generation: w.at.Generation}
 	to.TopicID = w.at.TopicID
 	if gap.Kind == kafka.GapRecreated {
+		// Not known yet: takeOver looks the new id up.
 		to.TopicID, to.Generation = kafka.TopicID{}, to.Generation+1
 	}
 

@@ -28,6 +28,7 @@ func (l Limits) Gather(ctx context.Context, source kafka.Source, add func(*kafka
 		return f, err
 	}
 
+	// After the first record: the wait for it has no limit.
 	ctx, cancel := context.WithTimeout(ctx, l.Time)
 	defer cancel()
 

@@ -64,8 +64,8 @@ func (p *Positions) Find(ctx context.Context, q sqldb.Runner, partition int) (at
 	return at, err == nil, err
 }
 
-// FindOrCreate returns the position of a partition. If there is none, it stores one at first. It returns ErrMoved if
-// another process does so at the same time.
+// FindOrCreate returns the position of a partition. If there is none, it stores the one at the offset first. It returns
+// ErrMoved if another process does so at the same time.
 func (p *Positions) FindOrCreate(ctx context.Context, partition int, first int64) (at Position, err error) {
 	err = p.db.BulkTx(ctx, func(tx *sqldb.BulkTx) (err error) {
 		var ok bool

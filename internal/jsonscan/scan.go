@@ -81,13 +81,14 @@ func KeysOf(names ...string) Keys {
 }
 
 // Scan checks that record is one JSON object and stores the values of the members in k
-// in their slots of into. It leaves the other slots unchanged. After an error the
-// content of into is undefined.
+// in their slots of dst. It leaves the other slots unchanged. After an error the
+// content of dst is undefined.
 func (k Keys) Scan(record []byte, dst []Value) error {
 	if !utf8.Valid(record) {
 		return ErrUTF8
 	}
 	end, err := k.ScanAt(record, SkipSpace(record, 0), dst)
+	// A value that is no object may still be followed by garbage, which is the graver error.
 	syntax := err == nil || errors.Is(err, ErrNotObject)
 	if syntax && SkipSpace(record, end) != len(record) {
 		return ErrSyntax
@@ -108,7 +109,7 @@ func (k Keys) ScanAt(b []byte, i int, dst []Value) (end int, err error) {
 	return end, err
 }
 
-// ScanObject stores the values of an object's members in k in their slots of into, like
+// ScanObject stores the values of an object's members in k in their slots of dst, like
 // Scan; if v is not an object it changes nothing. v must come from Scan, which has
 // validated it.
 func (k Keys) ScanObject(v Value, dst []Value) {
@@ -153,6 +154,7 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 			}
 
 			if requested {
+				// With this capacity an append to the value does not write into the input behind it.
 				dst[Slot(slot)] = Value(b[value:i:i])
 			}
 		}

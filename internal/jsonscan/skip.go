@@ -20,6 +20,7 @@ func skipValue(b []byte, i, depth int) (end int, err error) {
 		return skipObject(b, i+1, depth+1)
 	case c == '[':
 		return skipArray(b, i+1, depth+1)
+	// c is a byte: below '0' the difference wraps to more than 10.
 	case c == '-' || c-'0' < 10:
 		return skipNumber(b, i)
 	case c == 't':
@@ -145,6 +146,7 @@ func skipNumber(b []byte, i int) (int, error) {
 	if i == first {
 		return failAt(b, start, errValue)
 	}
+	// JSON has no leading zeros: digits after one are not of the number, and fail as what follows it.
 	if b[first] == '0' {
 		i = first + 1
 	}
@@ -258,6 +260,7 @@ func parseHex4(b []byte) (r rune, ok bool) {
 		case c-'0' < 10:
 			c -= '0'
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			// From left to right: in Go | has the precedence of + and -.
 			c = c | 0x20 - 'a' + 10
 		default:
 			return 0, false

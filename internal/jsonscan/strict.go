@@ -117,6 +117,7 @@ func (w *structureWalk) end() error {
 
 	names := w.names[last.names:]
 	w.names = w.names[:last.names]
+	// Sorting needs no memory, unlike a set of the names of an object that a client chose.
 	slices.SortFunc(names, bytes.Compare)
 
 	for i := 1; i < len(names); i++ {

@@ -91,6 +91,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 		return nil, err
 	}
 
+	// The connections outlive ctx: Close ends them, after it has closed the fetch sessions.
 	life, endTransport := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cluster{
 		cfg:          cfg,
@@ -136,6 +137,7 @@ func (c *Cluster) Close() {
 
 	select {
 	case <-ended:
+	// A broker that does not answer must not hold up the end of the process: it drops the session by itself.
 	case <-time.After(closeTimeout):
 	}
 

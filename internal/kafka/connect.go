@@ -61,6 +61,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 		return conn, err
 	}
 
+	// The exchange blocks in reads of conn, which know no context: a deadline in the past ends them.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	authenticated := &authenticatedConn{Conn: conn, login: c.login}
 	err = authenticated.authenticate(ctx)
@@ -94,6 +95,7 @@ const renewAfter = 0.8
 // Write implements net.Conn.
 func (a *authenticatedConn) Write(p []byte) (int, error) {
 	a.mu.Lock()
+	// Within a request, or before its response, a login would mix its own messages with those of kafka-go.
 	idle := a.sent.atBoundary() && a.sent.complete == a.received.complete
 	a.mu.Unlock()
 
@@ -161,6 +163,7 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 		}
 
 		lifetime := time.Duration(response.SessionLifetimeMillis) * time.Millisecond
+		// Each response of the exchange has a lifetime; that of the last one counts.
 		a.renewAt = time.Time{}
 		if lifetime > 0 {
 			a.renewAt = time.Now().Add(time.Duration(renewAfter * float64(lifetime)))
@@ -190,6 +193,7 @@ func (a *authenticatedConn) roundTrip(req kmsg.Request) (kmsg.Response, error) {
 	}
 
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
+	// Before the login the peer may be anything: a size that it claims must not decide what is allocated.
 	if size < 0 || size > 1<<16 {
 		return nil, wire.ErrMalformed
 	}

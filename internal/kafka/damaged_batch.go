@@ -30,6 +30,7 @@ func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, 
 		damagedUpTo = damaged + distance
 	}
 
+	// Finds the first readable offset if the damage is in one piece, else one that follows some of it.
 	for readableFrom-damagedUpTo > 1 {
 		middle := damagedUpTo + (readableFrom-damagedUpTo)/2
 		ok, err := r.readableAt(ctx, middle)
@@ -56,6 +57,7 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 
 	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset,
 		leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
+	// Without a wait: an offset that has no record is answered at once, as not readable.
 	frame := appendFetchRequest(nil, noSession, 0, minPartBuffer, []fetchPartition{requested}, nil)
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {

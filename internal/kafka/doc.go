@@ -5,8 +5,9 @@
 // kafka-go dials, negotiates, keeps connections, and runs the group protocol.
 // The requests under load (produce, fetch) are encoded and decoded here, their
 // record batches in package wire: kafka-go's encoder cannot write idempotent
-// batches, and its readers do not verify checksums or are too slow. Requests whose responses must not be cached
-// (metadata, offsets) and those of the login use franz-go's kmsg.
+// batches, and its readers do not verify checksums or are too slow. Requests whose
+// responses must not be cached (metadata, offsets) and those of the login use
+// franz-go's kmsg.
 //
 // It reports every loss: a log that does not continue at a reader's offset
 // (records deleted, truncated or damaged, or the topic recreated) is a GapError;
@@ -31,8 +32,9 @@
 // prefetched ones, or one larger batch; then fetches omit its partition. A
 // compressed batch is decompressed in pieces of 1 MiB or one record.
 //
-// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu. All
-// other locks, also Producer.queuesMu and produceQueue.mu, are held alone.
+// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu;
+// lookupBatcher.mu, then that of its rounds. All other locks, also Producer.queuesMu and
+// produceQueue.mu, are held alone.
 //
 // # Files
 //

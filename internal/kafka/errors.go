@@ -32,7 +32,8 @@ func errorFromCode(c int16) error {
 
 // asFault gives err a kind: an error code of a broker that is not retriable becomes
 // fault.KindTooLarge or fault.KindInternal; all other errors (a broken connection, a
-// deadline) become fault.KindUnavailable. A fault is returned unchanged.
+// deadline) become fault.KindUnavailable. A fault is returned unchanged; the error of a
+// canceled context gets no kind.
 func asFault(err error, action string) error {
 	if err == nil {
 		return nil

@@ -53,6 +53,7 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
 	}
 
+	// Before the write: a part of the frame may arrive even if the write fails.
 	e.sent.Store(true)
 	_, err := rw.Write(e.frame)
 	if err != nil {
@@ -73,6 +74,7 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, fmt.Errorf("a response to another request")
 	}
 	if cap(e.response) < size {
+		// With a reserve, so that a slightly larger response fits when the caller uses the buffer again.
 		e.response = make([]byte, size, size+size/4)
 	}
 

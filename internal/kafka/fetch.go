@@ -42,9 +42,11 @@ func (s fetchSession) closing() fetchSession { return fetchSession{s.id, without
 
 // following returns the session of the request after a response that named id.
 func (s fetchSession) following(id int32) fetchSession {
+	// Id 0: the broker has no room for a session, so the next request lists all partitions again.
 	if s.epoch < 0 || id == 0 {
 		return noSession
 	}
+	// Epochs wrap to 1, since 0 and -1 have meanings of their own.
 	if s.epoch == 1<<31-1 {
 		return fetchSession{id, 1}
 	}
@@ -130,10 +132,10 @@ type fetchHeader struct {
 	throttle time.Duration // how long the broker requests the client to wait
 }
 
-// readFetchResponse decodes a response and calls partition for each partition in it, unless
-// the whole response is an error. The argument is valid until partition returns. If
-// readFetchResponse returns an error, it may have called partition for some partitions
-// already; those are valid.
+// readFetchResponse decodes a response and calls handlePartition for each partition in it,
+// unless the whole response is an error. The argument is valid until handlePartition returns.
+// If readFetchResponse returns an error, it may have called handlePartition for some
+// partitions already; those are valid.
 func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedPartition)) (fetchHeader, error) {
 	r := &wire.Reader{B: response}
 	r.Tags(nil)

@@ -38,6 +38,7 @@ func (s *subscription) unsubscribe() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
+	// Both locks are held: between remove and the end of the fetcher no other reader may join it.
 	f.remove(s)
 	for i := range s.chunks {
 		s.chunks[i].free()
@@ -63,7 +64,7 @@ func (s *subscription) fetchable() bool {
 	return !s.unreadable && s.err == nil && s.diverging == nil && s.buffered < s.fetcher.partBuffer()
 }
 
-// takeResult is the result of take.
+// takeResult is the result of takeChunk.
 type takeResult struct {
 	chunk
 	end       int64 // of the log; -1: unknown
@@ -150,6 +151,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 
 	if len(part.batches) == 0 {
 		s.end = part.end
+		// While it is listed, lastIdleAt derives the time from the waiting requests.
 		if s.end <= s.next.offset && !s.listed && len(s.chunks) == 0 {
 			s.idleAt = time.Now()
 		}
@@ -161,6 +163,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 		return
 	}
 
+	// Before s.end and s.next move: it is the time at which nothing was left, without these batches.
 	s.idleAt = s.lastIdleAt()
 	s.end, s.confirmed = part.end, true
 	c := newChunk(part, response)
@@ -174,6 +177,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 		s.unreadable = true // the reader reports the cause, and subscribes again
 	}
 
+	// This response counts too once distribute is done; only a later one can say that nothing follows.
 	s.listedSince = s.fetcher.answeredRequests + 1
 	s.fetcher.changed[s] = struct{}{}
 	s.wakeReader()

@@ -111,6 +111,7 @@ func (all *fetchers) subscribe(address string, from fetchPartition) *subscriptio
 func (f *fetcher) add(s *subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// A fetcher whose last subscription has ended is closing its session and takes no other.
 	if f.subs[s.fetchKey] != nil || f.ctx.Err() != nil {
 		return false
 	}
@@ -180,12 +181,14 @@ func (f *fetcher) runWaiting() {
 			continue
 		}
 
+		// Copied under the lock: the response belongs to the session and epoch with which it was asked.
 		session, wait := f.session, f.wait()
 		f.waiting = true
 		f.mu.Unlock()
 
 		sentAt := time.Now()
 		response, err := f.send(request, buffer, wait)
+		// Before distribute, which may release the buffer to chunks that readers free.
 		small := len(response.bytes) < gatheredBytes
 		buffer = f.distribute(response, err, nil, session)
 
@@ -241,6 +244,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 	}
 
 	incremental := f.session.epoch > 0
+	// A request without a session says all: what changed since the last one is in it anyway.
 	if !incremental {
 		for _, s := range f.subs {
 			f.changed[s] = struct{}{}
@@ -250,7 +254,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 	for s := range f.changed {
 		delete(f.changed, s)
 		if !s.fetchable() {
-			f.unlist(s) // take lists it again
+			f.unlist(s) // takeChunk lists it again
 			continue
 		}
 
@@ -267,6 +271,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 	forgotten := f.forgotten[:0]
 	for _, key := range f.forgotten {
 		s := f.subs[key]
+		// A partition that was listed again meanwhile would be removed by the request that adds it.
 		if incremental && (s == nil || !s.listed) {
 			forgotten = append(forgotten, key)
 		}
@@ -322,6 +327,7 @@ func (f *fetcher) send(request []byte, buffer *sharedBuffer, wait time.Duration)
 func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUpID,
 	session fetchSession) *sharedBuffer {
 	f.mu.Lock()
+	// A partition may have passed from one request to the other on the way: of two answers only one is for it.
 	includes := func(s *subscription) bool {
 		if catchUp != nil {
 			return s.catchUpRequest == catchUp
@@ -355,10 +361,12 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		f.waiting = false
 		f.session = session.following(header.session)
 		if err != nil {
+			// After an error it is not known which partitions the broker has in the session: it is closed.
 			f.session = session.closing()
 		}
 	}
 
+	// A lost session concerns no reader: the next request lists all partitions again.
 	if err != nil && !sessionLost(err) && f.ctx.Err() == nil {
 		for _, s := range f.subs {
 			if includes(s) {
@@ -371,6 +379,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 	if header.throttle > 0 {
 		retry.Sleep(f.ctx, min(header.throttle, maxThrottle))
 	}
+	// Chunks share the buffer, or it is large and the partitions have fallen silent.
 	if response.users.Load() > 1 || size == 0 && cap(response.bytes) > maxIdleBuffer {
 		defer response.release()
 		return getBuffer(size)

@@ -96,6 +96,7 @@ func ResolveGap(ctx context.Context, err error, check func(context.Context) erro
 	switch {
 	case checkErr != nil && !ok:
 		return nil, checkErr
+	// The log continues after all: the reader compared with a leader that was behind.
 	case !ok && readerGap.Restarted():
 		return nil, nil
 	case !ok:

@@ -33,7 +33,7 @@ func (l *Assignment) Committed() (next int64, ok bool) {
 
 // Commit marks every offset below next as processed. It reaches the broker within a
 // second, and at the end of the assignment. A lower value than in an earlier call is
-// ignored.
+// ignored; the first call may be below what the group had at the start of the assignment.
 func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,6 +88,7 @@ func newGeneration(g *group, gen *kafkago.Generation) *generation {
 // the coordinator is lost, the process stops, or run returns because there are new
 // partitions to assign.
 func (s *generation) run(groupCtx, generationCtx context.Context) {
+	// The work ends with the generation, not with groupCtx: then the last commit still counts, see RunGroup.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(groupCtx))
 	defer cancel()
 	defer context.AfterFunc(generationCtx, cancel)()
@@ -126,6 +127,7 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 		}
 	}
 
+	// Only after the work has ended are its last offsets known; kafka-go leaves the group when run has returned.
 	<-done
 	s.flush()
 	for _, l := range s.assignments {
@@ -199,6 +201,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 		name := s.cluster.topic(topic)
 		// The groups of a process share an answer.
 		t, err := s.cluster.leaders.freshTopic(ctx, name, partitionCheckInterval*3/4)
+		// An error is no reason to assign again: the next check asks once more.
 		if err == nil && len(t.partitions) != s.partitionCounts[name] {
 			s.log.Info("topic partition count changed", "topic", topic, "partitions", len(t.partitions))
 			return true
@@ -233,6 +236,7 @@ func (s *generation) reportLag(ctx context.Context) {
 		}
 
 		from := first
+		// Records deleted before they were processed are lost, and no lag.
 		if committed, ok := l.Committed(); ok {
 			from = max(committed, first)
 		}

@@ -54,6 +54,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 		memberChanged: make(chan struct{}, 1)}
 	c.metrics.initGroup(cfg.Group)
 
+	// Before the membership, whose join already asks for the topics.
 	if !g.awaitTopics(ctx) {
 		return nil
 	}
@@ -223,6 +224,7 @@ func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGrou
 		g.setMemberID(gen.MemberID)
 		s := newGeneration(g, gen)
 		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.assignments))
+		// Not within the function, which may begin only after RunGroup waits.
 		g.running.Add(1)
 
 		gen.Start(func(generationCtx context.Context) {

@@ -58,6 +58,7 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 	l.mu.Unlock()
 
 	if refresh {
+		// The caller is served from the cache and may end before the answer, which is for all.
 		go l.refreshInBackground(context.WithoutCancel(ctx), name, t)
 	}
 	if cached {
@@ -149,7 +150,7 @@ func (l *leaders) markStale(name string, partition int, failed leadership) {
 	}
 }
 
-// withLeader calls ask with the leader of a partition, and retries several times while
+// withLeader calls send with the leader of a partition, and retries several times while
 // the error may be temporary.
 func (l *leaders) withLeader(ctx context.Context, name string, partition int, send func(leadership) error) error {
 	return withRetries(ctx, func() error {
@@ -192,6 +193,7 @@ func (l *leaders) requestTopics(ctx context.Context, names []string) (map[string
 
 		t := &topicLeaders{id: reported.id, partitions: reported.leaders, fetchedAt: time.Now()}
 		cached := l.topics[reported.name]
+		// The epochs of a topic that was created again begin anew and cannot be compared.
 		if cached != nil && cached.id == t.id {
 			t.partitions = mergeByEpoch(cached.partitions, t.partitions, t.fetchedAt)
 		}

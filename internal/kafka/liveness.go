@@ -71,6 +71,7 @@ func (g *group) watchMembers(ctx context.Context) {
 		break
 	}
 
+	// This member leaves by itself: others need not find it silent and remove it a second time.
 	forgetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 
@@ -123,6 +124,7 @@ func (g *group) removeMember(ctx context.Context, member string) error {
 
 	name := g.cluster.topic(g.cfg.Group)
 	leaveErr := g.cluster.removeMember(ctx, name, member)
+	// The report of a member that may still be in the group must stay, or nobody finds it silent again.
 	if leaveErr != nil && !errors.Is(leaveErr, kafkago.UnknownMemberId) {
 		return leaveErr
 	}
@@ -184,6 +186,7 @@ func (s *silenceDetector) update(now time.Time, counts map[string]int64, ownID s
 	for member, count := range counts {
 		observed, known := s.members[member]
 		switch {
+		// After missed reports every silence is measured anew: it may have been that of this process.
 		case !known || reportsMissed || observed.count != count:
 			observed = observedCount{count, now}
 		case member != ownID && now.Sub(observed.changedAt) >= memberTimeout:

@@ -6,8 +6,9 @@ import (
 )
 
 // Log is the topics of a cluster to those who consume them: ClusterLog, and kafkatest.Log in the memory of a test.
-// Its look-ups return fault.KindUnavailable for a topic or partition that is missing: a topic that follows another
-// gets its partitions after the group has assigned those of the other.
+// Offsets, TopicID, CheckPosition and ScanCompacted return fault.KindUnavailable for a topic or partition that is
+// missing: a topic that follows another gets its partitions after the group has assigned those of the other.
+// Partitions and OffsetAt return fault.KindNotFound.
 type Log interface {
 	// Work runs work for each partition that the consumer group assigns to this process, until ctx ends. It
 	// restarts a failed call.

@@ -91,6 +91,7 @@ func (l *lookupBatcher[Q, A]) run(round []*lookup[Q, A]) error {
 
 	results, err := l.send(ctx, slices.Collect(maps.Keys(asked)))
 
+	// Held while the results are set: after that nobody joins these lookups, whose round is over.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

@@ -70,6 +70,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 			"Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
 
+	// All series exist from the start, so that the first increase of each is visible.
 	for _, op := range operations {
 		for _, reason := range reasonLabels {
 			m.errors.WithLabelValues(op, reason)

@@ -13,7 +13,8 @@ const (
 	earliestTimestamp = -2
 )
 
-// Offsets returns the first offset of a partition and the offset of its next record.
+// Offsets returns the first offset of a partition and the offset of its next record. It
+// returns fault.KindNotFound if there is no such topic or partition.
 func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	first, err = c.listOffset(ctx, topic, partition, earliestTimestamp)
 	if err != nil {
@@ -24,9 +25,10 @@ func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (fir
 	return first, next, err
 }
 
-// OffsetAt returns the first offset whose record has a timestamp at or after at, or
-// the offset of the next record if there is none.
+// OffsetAt returns the first offset whose record has a timestamp at or after t, or the
+// offset of the next record if there is none.
 func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error) {
+	// Negative timestamps in a request have meanings of their own, as latestTimestamp has.
 	offset, err := c.listOffset(ctx, topic, partition, max(t.UnixMilli(), 0))
 	if err == nil && offset < 0 {
 		return c.listOffset(ctx, topic, partition, latestTimestamp)
@@ -66,6 +68,7 @@ func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition)
 	}
 
 	for address, q := range queries {
+		// All of a broker in one call, so that they are in one round.
 		pending := c.offsetLookups.batcher(address).start(q...)
 		for n, i := range places[address] {
 			lookups[i].first, lookups[i].next = pending[2*n], pending[2*n+1]
@@ -108,6 +111,7 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string,
 		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, consumerReplicaID, readCommitted
 		for _, q := range part {
 			n := len(req.Topics)
+			// A part is ordered by topic, so each topic is named once.
 			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
 			}
@@ -169,6 +173,7 @@ func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition
 	defer r.Close()
 
 	var last *Record
+	// Until the end, not the first record found: the last one is wanted, and markers may follow it.
 	for r.nextOffset < next {
 		records, err := r.readBatches(ctx)
 		if err != nil {
@@ -182,6 +187,7 @@ func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition
 		}
 
 		if last != nil {
+			// The next readBatches uses the memory of these records again.
 			last = last.Clone()
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// choosePartitions returns each record's partition. All records of a call without a key go to
-// one partition per topic, so that they fill a batch.
+// choosePartitions returns each record's partition. Records of a topic without a key that follow
+// each other in a call go to one partition, so that they fill a batch.
 func (p *Producer) choosePartitions(ctx context.Context, records []Record) ([]int, error) {
 	partitions := make([]int, len(records))
 	for i := range records {
@@ -20,6 +20,7 @@ func (p *Producer) choosePartitions(ctx context.Context, records []Record) ([]in
 			continue
 		}
 
+		// Nil and empty keys differ: only records without a key may go anywhere.
 		if i > 0 && r.Topic == records[i-1].Topic && records[i-1].Partition == AnyPartition &&
 			(r.Key == nil) == (records[i-1].Key == nil) && string(r.Key) == string(records[i-1].Key) {
 			partitions[i] = partitions[i-1]

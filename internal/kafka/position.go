@@ -143,6 +143,7 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string,
 		req.Version, req.ReplicaID = epochEndVersion, consumerReplicaID
 		for _, q := range part {
 			n := len(req.Topics)
+			// A part is ordered by topic, so each topic is named once.
 			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.OffsetForLeaderEpochRequestTopic{Topic: q.topic})
 			}

@@ -110,6 +110,7 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 		size += n
 	}
 
+	// Such a broker closes the connection, which would leave the outcome unknown: here none is written.
 	if err := p.cluster.WriteFault(); err != nil {
 		return unknownOffsets, fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
 	}
@@ -170,6 +171,7 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 		}
 	}
 
+	// Buffers are never removed, so the second call finds them all, and is the last.
 	if missing {
 		p.mu.RUnlock()
 		p.addRecordBuffers(records, partitions)
@@ -200,10 +202,11 @@ func (p *Producer) addRecordBuffers(records []Record, partitions []int) {
 }
 
 // Close accepts no more records and waits until the accepted ones are delivered or
-// have failed. When ctx ends it stops waiting: unfinished records fail with
-// ErrOutcomeUnknown.
+// have failed. When ctx ends it stops waiting and returns fault.KindUnavailable: unfinished
+// records fail, with ErrOutcomeUnknown if a broker may have received them.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
+	// Under the lock that enqueue holds for reading: after it no buffer begins to send, and Wait sees all.
 	p.closed = true
 	p.mu.Unlock()
 
@@ -249,6 +252,7 @@ func (c *produceCall) finish(records int, base int64, err error) {
 		c.appended.Next = base + int64(records)
 	}
 
+	// ErrTopicLimit promises that all other records are durable, so it yields to any other error.
 	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}

@@ -90,6 +90,7 @@ func (p *Producer) roundTripTo(address string) produceRoundTrip {
 	return func(ctx context.Context, frame []byte) (response []byte, sent bool, err error) {
 		e := &exchange{key: protocol.Produce, version: produceVersion, frame: frame}
 		err = p.cluster.roundTrip(ctx, address, e, requestTimeout+time.Second)
+		// After the end of ctx a connection may still begin to write the frame, which e.sent does not tell yet.
 		sent = e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return e.response, sent, err
 	}
@@ -218,6 +219,7 @@ func (q *produceQueue) sendAlone(ctx context.Context, to produceTarget, b *batch
 	sentAt := time.Now()
 	response, sent, err := q.roundTrip(ctx, b.Frame)
 	if err != nil {
+		// The connection may still be writing the frame, see exchange.
 		b.frameInUse = true
 		return produceAnswer{sent: sent, err: err}
 	}
@@ -302,6 +304,7 @@ func readProduceResponse(response []byte, targets ...produceTarget) []produceRes
 		return results
 	}
 
+	// What the response does not mention has no answer.
 	unknown()
 
 	r := &wire.Reader{B: response}

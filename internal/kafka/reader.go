@@ -127,6 +127,7 @@ func (r *Reader) Idle() time.Time {
 	s := r.waitingSub.Load()
 	if s != nil {
 		idle := s.idleSince()
+		// If Read has taken a chunk meanwhile, idle may be later than records that the caller does not have yet.
 		if !idle.IsZero() && r.waitingSub.Load() == s {
 			return idle
 		}
@@ -143,7 +144,7 @@ func (r *Reader) Idle() time.Time {
 // Close ends fetching and frees the reader's memory.
 func (r *Reader) Close() {
 	r.unsubscribe()
-	r.chunks = nil
+	r.chunks = nil // not freed for reuse: the records of the last Read may still refer to them
 	r.decoder = wire.Decoder{Topic: r.topic, Partition: r.partition}
 }
 
@@ -157,6 +158,7 @@ func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 
 	r.decoder.Reset()
 	r.freeChunks()
+	// The caller has processed the last Read, and with it all chunks before the one that this time is of.
 	r.setIdle(r.laterIdle)
 	r.laterIdle = time.Time{}
 
@@ -188,6 +190,7 @@ func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 func (r *Reader) decodePending(limit int) (decoded int, gap *GapError) {
 	for len(r.pending) > 0 && decoded < limit && !r.decoder.Full() {
 		b, err := r.decoder.Decode(r.pending, r.nextOffset)
+		// The records of the batch lie behind the gap: they are dropped, and the reader stops in front of it.
 		if err == nil && b.Found && !r.compacted && b.Base > r.nextOffset {
 			r.decoder.Records = r.decoder.Records[:b.RecordsBefore]
 			return decoded, &GapError{Kind: GapMissing, Resume: b.Base}
@@ -272,12 +275,14 @@ func (r *Reader) freeChunks() {
 // handleBadBatch handles a batch that failed its checks. The first time it is fetched again;
 // the second time it is an error, after the records before it have been returned.
 func (r *Reader) handleBadBatch(ctx context.Context, gap *GapError) error {
+	// The records fetched after the bad batch go too: it is fetched again from where it begins.
 	r.unsubscribe()
 	r.cluster.metrics.countError("fetch", "corrupt")
 	if r.suspectOffset != r.nextOffset {
 		r.suspectOffset = r.nextOffset
 		return nil
 	}
+	// suspectOffset stays, so the next Read, which begins at the bad batch, returns the error.
 	if len(r.decoder.Records) > 0 {
 		return nil
 	}
@@ -372,6 +377,7 @@ func (r *Reader) subscribe(ctx context.Context) error {
 		return r.cluster.gapFromStart(ctx, r.topic, r.partition, r.nextOffset, GapRecreated)
 	}
 
+	// Only a new leader can have another log, so one check per leader epoch is enough.
 	if r.epochs.last() != UnknownEpoch && r.checkedEpoch != leader.epoch {
 		if err := r.checkEpoch(ctx); err != nil {
 			return err
@@ -418,6 +424,7 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 
+	// Before the wait, which is long where nothing happens: many readers of a process are idle.
 	r.decoder.Shrink(maxIdleBuffer)
 	r.waitingSub.Store(r.sub)
 	defer r.waitingSub.Store(nil)
@@ -479,6 +486,7 @@ func (r *Reader) divergenceGap(ctx context.Context, end EpochEnd) error {
 	if r.nextOffset <= first { // no record before it is in the log
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
+	// The log may go on in that epoch beyond what was read of it: common is only what both have.
 	end.Offset = min(end.Offset, r.epochs.endOf(end.LeaderEpoch))
 	return truncationGap(r.topic, r.partition, r.nextOffset, end, first, next)
 }

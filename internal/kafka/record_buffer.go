@@ -119,6 +119,7 @@ func (l *recordBuffer) run() {
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 {
+			// Under the lock of add, so that a record added after it starts another goroutine.
 			l.queue, l.running = nil, false
 			l.mu.Unlock()
 			return

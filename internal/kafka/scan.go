@@ -60,6 +60,7 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 	for r.nextOffset < to {
 		records, err := r.readBatches(ctx)
 		if gap, ok := errors.AsType[*GapError](err); ok {
+			// What was passed to each is not what the log has: the caller has to begin again.
 			if gap.Restarted() {
 				return fault.Unavailable(err, retryAfter, "the log was cut while it was read")
 			}

@@ -24,6 +24,7 @@ func (l *recordBuffer) deliver(b *batch) {
 	cancel()
 
 	if isTooLarge(err) && b.Records > 1 {
+		// The sequence was not advanced: the halves take the numbers of the batch that was not written.
 		halves, unpackErr := b.split()
 		if unpackErr == nil {
 			for _, half := range halves {
@@ -92,16 +93,19 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 		}
 
 		l.producer.cluster.metrics.countError("produce", reasonLabel(err))
+		// Repeats are useless until the process restarts.
 		if l.producer.cluster.WriteFault() != nil {
 			return err
 		}
 
 		switch outcomeOf(err) {
+		// The records are durable; only their offsets are not known.
 		case outcomeAlreadyWritten:
 			return nil
 		case outcomeRejected:
 			return err
 		case outcomeSequenceRejected:
+			// An earlier attempt may be in the log: under another sequence the batch would be written twice.
 			if b.uncertain {
 				return err
 			}
@@ -147,6 +151,7 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 
 	a := l.producer.queueOf(leader.address).send(ctx, to, b)
 	if a.err != nil {
+		// Never reset: a later attempt that was not sent does not undo an earlier one.
 		b.uncertain = b.uncertain || a.sent
 		return a.err
 	}

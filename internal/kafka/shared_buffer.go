@@ -39,6 +39,7 @@ func (m *sharedBuffer) retain() *sharedBuffer {
 
 func (m *sharedBuffer) release() {
 	if m.users.Add(-1) == 0 && cap(m.bytes) >= 1<<minBufferBits {
+		// The class is rounded down here and up in getBuffer, so a buffer is never smaller than asked for.
 		bufferPools[bits.Len(uint(cap(m.bytes)))-1].Put(m)
 	}
 }

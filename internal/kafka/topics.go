@@ -17,9 +17,9 @@ import (
 )
 
 // EnsureTopics creates missing topics and adds partitions to topics that follow
-// another. Several nodes may call it concurrently. It returns fault.Conflict if a
-// topic has more partitions than event ids can represent, and fault.Unavailable if a
-// topic is missing and brokers are unavailable.
+// another. Several nodes may call it concurrently. It returns fault.KindConflict if a
+// topic has more partitions than event ids can represent, and fault.KindUnavailable if
+// Kafka is unavailable, or a topic is missing and fewer brokers are known than configured.
 func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	have, err := c.topicsByName(ctx)
 	if err != nil {
@@ -42,6 +42,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 		}
 	}
 
+	// Again: another node may have created topics with other numbers of partitions meanwhile.
 	have, err = c.topicsByName(ctx)
 	if err != nil {
 		return err
@@ -170,6 +171,7 @@ func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missi
 
 		s.Partitions = max(s.Partitions, partitions[s.Follows])
 		for _, follower := range specs {
+			// A follower that exists shows how many the lost topic had: with fewer, keys would move.
 			if follower.Follows == s.Name {
 				s.Partitions = max(s.Partitions, partitions[follower.Name])
 			}
@@ -191,9 +193,9 @@ func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missi
 	return nil
 }
 
-// EnsurePartitions extends a topic that has fewer than n partitions to n. Keys then map to other partitions, so
-// the records of an account are ordered only among those written before, and among
-// those written after.
+// EnsurePartitions extends a topic that has fewer than n partitions to n. Keys then map to other
+// partitions, so the records of an account are ordered only among those written before, and among
+// those written after. It returns fault.KindInvalid if n is more than event.MaxPartitions.
 func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) error {
 	if n > event.MaxPartitions {
 		return fault.New(fault.KindInvalid, "a topic of events has at most %d partitions", event.MaxPartitions)
@@ -290,6 +292,7 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 		err = res.Errors[topic.Topic]
 	}
 	if errors.Is(err, kafkago.TopicAlreadyExists) { // another node has created it
+		// One is enough: that node chose the number, and EnsureTopics looks at it afterwards.
 		return c.awaitPartitions(ctx, s.Name, 1)
 	}
 	if err != nil {
@@ -305,7 +308,7 @@ const wantedReplicas = 3
 
 // replicas returns the replication factor of new topics: the setting, or else the
 // number of brokers in the cluster, at most wantedReplicas. It returns
-// fault.Unavailable while fewer brokers are known than configured: the start order of
+// fault.KindUnavailable while fewer brokers are known than configured: the start order of
 // brokers must not decide permanently how safe records are.
 func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	if c.cfg.ReplicationFactor > 0 {

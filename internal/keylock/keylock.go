@@ -30,6 +30,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 		l.locks[key] = k
 	}
 
+	// Counted before the wait: an entry with users stays in the map, so that all of a key meet at one.
 	k.users++
 	l.mu.Unlock()
 

@@ -100,6 +100,7 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 
 	l := c.byKey[key]
 	if l == nil {
+		// Forgetting all is enough: a fault that lasts is written a few times more.
 		if len(c.byKey) >= maxKeys {
 			clear(c.byKey)
 		}
@@ -110,6 +111,7 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 	// A clock that was set back also starts a period.
 	age := now.Sub(l.periodStart)
 	if age >= Period || age < 0 {
+		// The last period was not full, or one passed without a warning: the fault was away.
 		if l.logged < Burst || age >= 2*Period || age < 0 {
 			l.logged = 0
 		} else { // the fault lasts: one warning from now on

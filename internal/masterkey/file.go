@@ -31,6 +31,7 @@ func (k *Keyring) Create() (created bool, err error) {
 	}
 
 	err = k.editFile(func(lines []string) ([]string, error) {
+		// An empty file is not nil: it has one empty line, and is left for readFile to refuse.
 		created = lines == nil
 		if !created {
 			return lines, nil
@@ -88,6 +89,7 @@ func appendNewKey(lines []string) ([]string, error) {
 // editFile rewrites the file's lines (nil: there is no file) while no other
 // process does, and reads the keys again.
 func (k *Keyring) editFile(edit func(lines []string) ([]string, error)) error {
+	// The folder, since the file is replaced by another one, on which a lock would not be held.
 	unlock, err := lockFolder(filepath.Dir(k.file))
 	if err != nil {
 		return err

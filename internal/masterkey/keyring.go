@@ -105,8 +105,8 @@ func (k *Keyring) Unseal(sealed string, location ...string) ([]byte, error) {
 	return secret, nil
 }
 
-// find returns a key. It checks the file again only for an unknown key: a key once read
-// stays usable if the file changes.
+// find returns a key. It checks the file again only for an unknown key: one that was read
+// stays usable until Seal or NewestID reads a changed file.
 func (k *Keyring) find(id string) (key, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,6 +149,7 @@ func (s fileStamp) matches(info os.FileInfo) bool {
 }
 
 func (k *Keyring) reloadIfChanged() error {
+	// Before the file is read: if it is replaced in between, the next call reads it once more.
 	info, err := os.Stat(k.file)
 	if err != nil {
 		return fmt.Errorf("looking at the key file: %w", err)

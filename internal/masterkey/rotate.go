@@ -46,6 +46,7 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 
 	result := Rotation{ID: newest, Resumed: len(old) > 0}
 	if !result.Resumed {
+		// Nothing is under an old key, and a new one can only be added to the setting.
 		if !k.FromFile() {
 			return Rotation{}, errKeysFromSetting
 		}

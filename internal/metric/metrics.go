@@ -43,7 +43,7 @@ func (f Factory) GaugeVec(name, help string, labels ...string) *prometheus.Gauge
 	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-// Histogram creates a histogram with the upper bounds of its buckets.
+// Histogram creates a histogram; buckets are the upper bounds of its buckets.
 func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.Histogram {
 	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }

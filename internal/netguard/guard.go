@@ -54,6 +54,7 @@ func (g Guard) Check(address netip.Addr) error {
 	}
 	class := classOf(address)
 
+	// Before the class decides: the operator may allow networks that are rejected by default.
 	if slices.ContainsFunc(g.Allow, allowed) {
 		if g.LoopbackOnly && class != ClassLoopback {
 			return &AddressError{ClassPlain, g.Setting}
@@ -61,6 +62,7 @@ func (g Guard) Check(address netip.Addr) error {
 		return nil
 	}
 
+	// The gateway of such an address connects to the embedded one.
 	if class == ClassPublic && ipv4.IsValid() {
 		class = classOf(ipv4)
 	}

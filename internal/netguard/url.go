@@ -21,7 +21,7 @@ var (
 )
 
 // Check returns an error code and description for an invalid URL, "" for a valid one.
-// With plain it also accepts a URL without TLS if the host is a loopback name or
+// With allowPlain it also accepts a URL without TLS if the host is a loopback name or
 // address. Guard checks the resolved addresses at every connection.
 func (s Schemes) Check(address string, allowPlain bool) (code, text string) {
 	if len(address) > MaxURL {

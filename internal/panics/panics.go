@@ -54,6 +54,7 @@ func (r *Recoverer) Recover(where string) {
 
 // Do runs f and reports whether it panicked.
 func (r *Recoverer) Do(where string, f func()) (panicked bool) {
+	// Set first: after a panic that was recovered, the function returns the named result as it is.
 	panicked = true
 	defer r.Recover(where)
 	f()

@@ -64,6 +64,7 @@ func (a *Asking) Next(ctx context.Context, answer any) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	// Channel returns the same channel at each call.
 	case message, ok := <-a.replies.Channel():
 		if !ok {
 			return errUnsubscribed

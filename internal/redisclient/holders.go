@@ -99,6 +99,7 @@ func (h *Holders[Request]) Answer(ctx context.Context, apply func(context.Contex
 		}
 
 		applying.Go(func() {
+			// A request that was heard is answered also while this node ends: the asker counts on each listener.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTimeout)
 			defer cancel()
 			err := Reply(ctx, h.Client, q.ReplyTo, OutcomeOf(apply(ctx, q.Request)))

@@ -49,8 +49,8 @@ func (c *Conditions) AddVisible(v *Visible, queueColumn, agentColumn string) {
 	}
 }
 
-// OrderAfter ends the query with the order of a list, newest first by two columns, and the number of rows, which are
-// behind the cursor.
+// OrderAfter adds the condition that rows are behind the cursor, and ends the query with the order of a list, newest
+// first by two columns, and at most n rows.
 func (c *Conditions) OrderAfter(after Cursor, timeColumn, idColumn string, n int) {
 	if after != (Cursor{}) {
 		c.Add("("+timeColumn+", "+idColumn+") < (?, ?)", after.Time, after.ID)
@@ -58,7 +58,7 @@ func (c *Conditions) OrderAfter(after Cursor, timeColumn, idColumn string, n int
 	c.OrderAndLimit(timeColumn+" DESC, "+idColumn+" DESC", n)
 }
 
-// OrderAndLimit ends the query with its order and the number of rows.
+// OrderAndLimit ends the query with its order and at most n rows. Add must not be called after it.
 func (c *Conditions) OrderAndLimit(order string, n int) {
 	c.arguments = append(c.arguments, n)
 	fmt.Fprintf(&c.where, " ORDER BY %s LIMIT $%d", order, len(c.arguments))

@@ -46,6 +46,7 @@ func ParseCursor(key string) (c Cursor, ok bool) {
 	at, err := strconv.ParseInt(first, 10, 64)
 	c = Cursor{at, id}
 
+	// Only in the form of Key: the same place has one key.
 	return c, err == nil && id != "" && c.Key() == key
 }
 
@@ -70,6 +71,7 @@ type Rows[R any] struct {
 // not shown.
 func (r Rows[R]) Page(ctx context.Context, f Filter) (*Page[R], error) {
 	size := cmp.Or(f.PageSize, DefaultPage)
+	// One more than shown tells whether there is a next page.
 	found, err := r.Read(ctx, f.After, size+1)
 	if err != nil {
 		return nil, err

@@ -71,6 +71,7 @@ func (q *Query) Get(name string) string {
 func (q *Query) Range() (start, end int64) {
 	start, end = q.time("startDate"), q.time("endDate")
 	switch {
+	// A range of dates that are wrong by themselves would only add a second message about them.
 	case q.HasFaults():
 	case end < start:
 		q.AddFault("endDate", "out_of_range", "must not be before startDate")
@@ -119,7 +120,7 @@ func (q *Query) time(name string) int64 {
 	return n
 }
 
-// Text returns a text of at most most bytes, to be matched exactly, without wildcards.
+// Text returns a text of at most maxBytes bytes, to be matched exactly, without wildcards.
 func (q *Query) Text(name string, maxBytes int) string {
 	text := q.Get(name)
 	switch {
@@ -184,6 +185,7 @@ func acceptQuality(accept, wanted string) float64 {
 	best := 0.0
 	for part := range strings.SplitSeq(accept, ",") {
 		mediaType, params, err := mime.ParseMediaType(part)
+		// Wildcards do not count: they are fulfilled by JSON, the default.
 		if err != nil || mediaType != wanted {
 			continue
 		}

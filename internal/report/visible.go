@@ -60,6 +60,7 @@ func (v *Visible) Condition(queueColumn, agentColumn string) (condition string, 
 		condition, patterns := extensionCondition(agentColumn, v.Extension)
 		admit(condition, patterns...)
 	}
+	// A role that may see nothing gets no rows, and not those of a query without a condition.
 	if len(admitted) == 0 {
 		return "1 = 0", nil
 	}

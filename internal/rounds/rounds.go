@@ -39,6 +39,7 @@ func (q *Queue[T]) Add(items ...T) *Round[T] {
 	defer q.mu.Unlock()
 
 	last := len(q.waiting) - 1
+	// A round leaves waiting before it begins, so the items of this call cannot be late for theirs.
 	if last < 0 || q.Max > 0 && len(q.waiting[last].items) >= q.Max {
 		q.waiting = append(q.waiting, &Round[T]{done: make(chan struct{})})
 		last++
@@ -104,6 +105,7 @@ func (q *Queue[T]) take() *Round[T] {
 	defer q.mu.Unlock()
 
 	if len(q.waiting) == 0 {
+		// Under the lock of Add, which starts another goroutine if it comes after this.
 		close(q.ended)
 		q.waiting, q.ended = nil, nil
 		return nil

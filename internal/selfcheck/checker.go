@@ -87,6 +87,7 @@ func (c *Checker) check(ctx context.Context) {
 	}
 	c.checkDisk()
 	c.checkCertificates()
+	// Round drops the monotonic reading, so that the wall clocks are compared; Since uses it.
 	c.checkClockStep(time.Now().Round(0), time.Since(c.startedAt))
 }
 
@@ -100,6 +101,7 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	}
 
 	c.metrics.setUp(d.Name, err == nil)
+	// After the metric, which shows the fault in any case.
 	if d.Silent != nil && d.Silent() {
 		return
 	}

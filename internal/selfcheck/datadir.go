@@ -36,6 +36,7 @@ func (d DataDir) Prepare() error {
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
 
+	// A full disk was no error so far: its message below says more than that of the failed write.
 	disk, err := spaceOf(d.Path)
 	if err != nil {
 		return fmt.Errorf("data_dir: %w", err)

@@ -26,6 +26,7 @@ func (db *DB) BulkTx(ctx context.Context, fn func(*BulkTx) error) error {
 	}
 
 	return retryBusy(ctx, func(ctx context.Context) (err error) {
+		// COPY needs the connection of the transaction, which a sql.Tx does not give.
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return Wrap(err, "connecting to the database")

@@ -36,6 +36,7 @@ func (db *DB) WatchChanges() *ChangeWatch { return &ChangeWatch{db: db} }
 // It returns the error of read.
 func (w *ChangeWatch) Poll(read func() error) error {
 	now := time.Now()
+	// Before read: a commit during it changes the files once more, and the next Poll reads.
 	files, settled := w.db.fileVersions(now)
 	unchanged := settled && files == w.files && now.Sub(w.readAt) < watchInterval
 	if unchanged {

@@ -15,8 +15,8 @@ type Deletion struct {
 // DeletedAtOnce bounds the rows that one statement of DeleteSome deletes.
 const DeletedAtOnce = 2000
 
-// DeleteSome deletes up to DeletedAtOnce rows of each table, each without a common transaction, and returns their
-// number; 0: none is left. An error says what was done.
+// DeleteSome deletes up to DeletedAtOnce rows of each table, the tables without a common transaction, and returns their
+// number; 0: none is left. doing names the action in an error.
 func (db *DB) DeleteSome(ctx context.Context, doing string, tables ...Deletion) (deleted int, err error) {
 	for _, t := range tables {
 		n, err := db.ExecWithoutTx(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE %[3]s AND (%[2]s) IN

@@ -87,6 +87,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 		return found, Wrap(err, "reading the schema's version")
 	}
 
+	// In a rolling upgrade, programs of the version before run on a newer schema: only one that needs more stops them.
 	if found.version > len(migrations) {
 		if found.needs > len(migrations) {
 			return found, fault.Permanent(

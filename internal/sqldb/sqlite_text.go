@@ -54,6 +54,7 @@ func (textCheckingConn) CheckNamedValue(v *driver.NamedValue) error {
 	if err != nil {
 		return err
 	}
+	// Of the converted value: a driver.Valuer may have made the text.
 	if text, ok := value.(string); ok && (strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text)) {
 		return errInvalidText
 	}

@@ -1,6 +1,6 @@
 // Package testservice provides tests with a real Apache Kafka, Redis, PostgreSQL and
-// RabbitMQ, and a real S3-compatible store.
-// Only _test files and its own services command import it.
+// RabbitMQ, and a real S3-compatible store. Only _test files and its own services command
+// import it.
 //
 // For each service it uses the first that is available: an address in the environment
 // (TRUNKLINE_TEST_KAFKA, TRUNKLINE_TEST_REDIS, TRUNKLINE_TEST_POSTGRES, TRUNKLINE_TEST_AMQP), a

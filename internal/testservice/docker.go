@@ -135,6 +135,7 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 		}),
 	)
 
+	// Also after an error: Run may return a container that was made and did not start.
 	stop := func() error { return testcontainers.TerminateContainer(running) }
 	if err == nil {
 		err = poll(ctx, nil, img.probe)

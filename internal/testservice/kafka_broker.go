@@ -72,6 +72,7 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 
 	cluster := base64.RawURLEncoding.EncodeToString(id)
 	return brokers, inParallel(brokers, func(b *broker) error {
+		// Only here all addresses are known: each broker names all voters.
 		b.Voters = strings.Join(voters, ",")
 		return b.formatStorage(ctx, cluster, scram)
 	})

@@ -56,6 +56,7 @@ func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
 		return nil, fmt.Errorf("making the folder of the Kafka jars: %w", err)
 	}
 
+	// The tests of several packages run at once: one downloads, the others wait and find the jars.
 	unlock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, err

@@ -59,6 +59,7 @@ func launch(c command) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", c.name, err)
 	}
+	// Only the child may keep it open, or the read end would never see the end.
 	defer writeEnd.Close()
 
 	cmd := exec.Command(c.args[0], c.args[1:]...)
@@ -123,6 +124,7 @@ func (p *process) killAndWait() error {
 
 // stopAndWait sends the stop signal, kills the process after stopTimeout, and returns when it has ended.
 func (p *process) stopAndWait() error {
+	// A test may have paused it: a stopped process does not handle the stop signal.
 	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stopSignal)); err != nil {
 		return p.killAndWait()
 	}

@@ -57,6 +57,7 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 		}
 	}
 
+	// After all have joined: a node calls the cluster ok only when every slot has a master.
 	for _, server := range servers {
 		if err := server.proc.await(ctx,
 			func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
@@ -86,6 +87,7 @@ func joinCluster(ctx context.Context, server *Server, n int, first string, first
 		return err
 	}
 
+	// With the bus port, which is not the client port plus 10,000 here.
 	return client.Do(ctx, "CLUSTER", "MEET", host, port, firstBus).Err()
 }
 

@@ -76,6 +76,7 @@ func (c *Client) current() *tls.Config {
 		return c.config
 	}
 
+	// Also if loading fails: files that cannot be used are reported once, and not at each connection.
 	c.stamps = stamps
 	changed, err := c.settings.Load()
 	if err != nil {

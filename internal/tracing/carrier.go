@@ -21,7 +21,7 @@ type Carrier struct {
 
 // MaxState is the length of tracestate, in bytes, that W3C Trace Context
 // requires to be propagated (section 3.3.1.5).
-const MaxState = 512 // bytes of a tracestate
+const MaxState = 512
 
 // FromContext returns the context of the span in ctx.
 func FromContext(ctx context.Context) Carrier {

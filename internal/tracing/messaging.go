@@ -34,6 +34,7 @@ func (t *Tracer) StartRawRecord(r *kafka.Record, topic, group string) (Carrier, 
 		return Carrier{}, Span{}
 	}
 	parent := r.Header(event.HeaderTrace)
+	// The sender has decided that this trace is not recorded.
 	if parent != nil && !Sampled(parent) {
 		return Carrier{}, Span{}
 	}

@@ -135,6 +135,7 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 		return h, false, ErrReserved
 	case b[1]&masked != 0:
 		return h, false, ErrMasked
+	// Checked with the first two bytes, so that a wrong frame is refused before its length arrives.
 	case h.IsControl() && (!h.Fin || b[1] > MaxControl):
 		return h, false, ErrControl
 	}

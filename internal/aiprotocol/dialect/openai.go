@@ -90,6 +90,7 @@ func (o *openAIDialect) encodeStart(send Send) {
 	session := merge(objectOf(o.config.Session), formats)
 	greeting, ok := session["greeting"].(string)
 	delete(session, "greeting")
+	// The vendor takes it in the address only, where prepareOpenAI has put it.
 	delete(session, "model")
 
 	sendJSON(send, map[string]any{"type": "session.update", "session": session})
@@ -103,9 +104,11 @@ func (o *openAIDialect) encodeStart(send Send) {
 func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 	o.mu.Lock()
 	item := o.item
+	// Played does not count what earlier clears dropped, but started is a position in all that was received.
 	heard := c.Played + o.dropped - o.started
 	o.dropped += c.Dropped
 
+	// Without a drop the item was heard so far, and what follows of it is to be played.
 	if c.Dropped > 0 {
 		o.cut = item
 	}
@@ -188,6 +191,7 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 	}
 
 	audio, err := base64.StdEncoding.AppendDecode(o.audio[:0], payload)
+	// Also after an error: the memory may have grown.
 	o.audio = audio[:0]
 	if err != nil {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemBase64, "delta is not base64")

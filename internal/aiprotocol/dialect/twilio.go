@@ -72,6 +72,7 @@ func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) [
 	dst = append(dst, `","chunk":"`...)
 	dst = strconv.AppendInt(dst, *chunks+1, 10)
 	dst = append(dst, `","timestamp":"`...)
+	// Of the first frame it is 0, although chunks count from 1.
 	dst = strconv.AppendInt(dst, *chunks*aiprotocol.Frame.Milliseconds(), 10)
 	dst = append(dst, `","payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)

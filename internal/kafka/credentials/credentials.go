@@ -34,6 +34,7 @@ func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 		return newMSKLogin(ctx, s.AWSRegion, log)
 	}
 
+	// A file that cannot be read is known at start, and not only at the first connection.
 	_, err := s.currentPassword()
 	if err != nil {
 		return nil, err

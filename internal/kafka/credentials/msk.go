@@ -33,6 +33,7 @@ func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, e
 			return bearerToken{}, err
 		}
 
+		// With the credentials that were just retrieved, so that the expiry below is theirs.
 		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region,
 			credentials.StaticCredentialsProvider{Value: awsCredentials})
 		token := bearerToken{text, requestedAt, time.UnixMilli(expiresMillis)}

@@ -11,7 +11,7 @@ import (
 // bearerToken is a token with its validity.
 type bearerToken struct {
 	text                   string
-	requestedAt, expiresAt time.Time // until is zero: unknown
+	requestedAt, expiresAt time.Time // expiresAt is zero: unknown, and the token is used once
 }
 
 // tokenCache shares a token between all connections. It requests a new one after half

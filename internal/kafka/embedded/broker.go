@@ -128,6 +128,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 
+	// Before Open returns, so that no record is written under an epoch that the log had before.
 	if err := b.raiseEpochs(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -213,6 +214,7 @@ func (b *Broker) Err() error { return b.durability.rejectionError() }
 // Close writes buffered records to disk and releases the directory.
 func (b *Broker) Close() error {
 	b.cancel()
+	// First, since the trimmer and the compactor use the client and the cluster.
 	b.trimming.Wait()
 	if b.client != nil {
 		b.client.Close()
@@ -232,6 +234,7 @@ func (b *Broker) Close() error {
 		err = errors.New("the embedded broker did not stop in time")
 	}
 
+	// The lock goes last: another process may open the directory as soon as it is free.
 	return errors.Join(err, b.listener.Close(), b.lock.Close())
 }
 

@@ -76,6 +76,7 @@ func (c *checkedConn) readFrame() error {
 	}
 
 	r := request{key: kmsg.Key(binary.BigEndian.Uint16(c.head[4:]))}
+	// The head has the size and four bytes of the request, its key and version.
 	c.pending, c.remaining = c.head[:], size-4
 	if r.key == kmsg.Produce {
 		if cap(c.frame) < 4+size {
@@ -111,6 +112,7 @@ func (c *checkedConn) registerRequest(r request) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// Close has abandoned what was registered; a request registered after it would count for ever.
 	if c.closed {
 		return net.ErrClosed
 	}
@@ -164,6 +166,7 @@ func (b *Broker) makeDurable(r request) error {
 	switch r.key {
 	case kmsg.Produce:
 		return b.durability.finishRequest(r.number, r.partitions)
+	// What they return must not be lost in a crash, or a reader would have read what never was.
 	case kmsg.Fetch, kmsg.ListOffsets:
 		return b.durability.syncInFlight()
 	case kmsg.OffsetCommit:

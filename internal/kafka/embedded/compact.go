@@ -91,6 +91,7 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 	}
 	defer func() { _ = c.producer.Close(ctx) }()
 
+	// All keys up to the end come first: only then is it known which records of a piece are the last.
 	if err := c.index(ctx, info.HighWatermark); err != nil {
 		return err
 	}
@@ -149,6 +150,7 @@ func (c *compaction) index(ctx context.Context, to int64) error {
 func (c *compaction) read(ctx context.Context, from, to int64) (records []kafka.Record, end int64, err error) {
 	size := 0
 	err = c.broker.client.Scan(ctx, c.partition.topic, int(c.partition.number), from, to, func(r *kafka.Record) {
+		// The scan goes on to its end; to only moves down, so that what follows is left for the next piece.
 		if size > pieceBytes {
 			to = min(to, r.Offset)
 		}
@@ -178,6 +180,7 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		return err
 	}
 
+	// Writers were active until the pause: keys that they wrote again since need no copy.
 	records = slices.DeleteFunc(records, func(r kafka.Record) bool { return c.last[string(r.Key)] != r.Offset })
 	for len(records) > 0 {
 		before := c.end
@@ -187,6 +190,7 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		}
 
 		end := c.highWatermark()
+		// Nothing but the copies was appended.
 		if written == (kafka.Appended{First: before, Next: end}) {
 			return c.index(ctx, end)
 		}

@@ -20,17 +20,17 @@
 //     kill loses nothing (see compact.go).
 //
 // There is no replica: a lost disk is a lost log. After a crash, trimmed records that were
-// still in the journal, or up to one segment, may reappear at the start of a partition. The broker ignores
-// LogAppendTime: the producer sets timestamps.
+// still in the journal, or up to one segment, may reappear at the start of a partition.
+// The broker ignores LogAppendTime: the producer sets timestamps.
 //
 // Goroutines: kfake's, one for each listener (unix socket, loopback port), the
 // trimmer, the compactor, and one that syncs the log's files while the journal's
-// other file is filled; Close ends them. A round of syncs has a goroutine while somebody waits for one
-// (package rounds), and takes durability.mu for moments. While a piece of a partition is compacted,
-// connections with produce requests to it wait. Near its size limit, which counts every
-// file in the directory, the broker deletes the oldest records, read or not, of the
-// largest partitions, but keeps an eighth of the limit for topics that are not compacted;
-// on a full disk it rejects writes.
+// other file is filled; Close ends them. A round of syncs has a goroutine while somebody
+// waits for one (package rounds), and takes durability.mu for moments. While a piece of a
+// partition is compacted, connections with produce requests to it wait. Near its size
+// limit, which counts every file in the directory, the broker deletes the oldest records,
+// read or not, of the largest partitions, but keeps an eighth of the limit for topics that
+// are not compacted; on a full disk it rejects writes.
 //
 // # Files
 //

@@ -27,10 +27,9 @@ type durability struct {
 	dir      string // kfake's data directory
 	fsync    func(*os.File) error
 	syncData func(*os.File) error // of the journal
-	journal  *journal             // nil until kfake has opened the log
+	journal  *journal             // nil before recover
 	log      *slog.Logger
-
-	metrics *metrics
+	metrics  *metrics
 
 	mu            sync.Mutex
 	firstErr      error // of a sync; nil: none
@@ -66,6 +65,7 @@ type unanswered struct {
 }
 
 func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
+	// A checkpoint that is done, for the first round.
 	synced := make(chan struct{})
 	close(synced)
 	d := &durability{
@@ -95,6 +95,7 @@ func (d *durability) beginRequest(partitions []partition, internal bool) (number
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
+	// Before kfake has it: a batch that was refused is not in the log.
 	if d.firstErr != nil {
 		return 0, d.firstErr
 	}
@@ -129,6 +130,7 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 	for _, p := range partitions {
 		u := d.inFlight[p]
 		u.requests--
+		// This request began after the abandoned one, whose batch kfake has appended before it, if at all.
 		if u.requests == 0 && u.abandoned < number {
 			delete(d.inFlight, p)
 		}
@@ -190,6 +192,7 @@ func (d *durability) syncGroups() error { return d.groupsLog.Do(context.Backgrou
 
 // syncGroupsLog is a round of syncGroups.
 func (d *durability) syncGroupsLog([]struct{}) error {
+	// The file is there before the first commit: kfake writes its whole state when it makes the directory.
 	return d.recordError(d.syncFile(filepath.Join(d.dir, "groups.log")))
 }
 
@@ -202,9 +205,11 @@ func (d *durability) recover(dir string, journalSize int64) error {
 	if err := os.MkdirAll(filepath.Join(d.dir, partitionsName), 0o755); err != nil {
 		return fmt.Errorf("making the log's directory: %w", err)
 	}
+	// After the replay, which may have written indexes, and before kfake reads them.
 	if err := repairIndexes(d.dir); err != nil {
 		return err
 	}
+	// Before the journal is cleared, which until then is the only durable copy.
 	if err := d.syncAll(); err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 		}
 	}
 
+	// Before any epoch is raised: after a crash in between the next start must go beyond these.
 	if err := raised.write(path); err != nil {
 		return err
 	}

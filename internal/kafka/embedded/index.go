@@ -44,6 +44,7 @@ func repairIndex(segmentPath, indexPath string) error {
 	var rebuilt []byte
 	agrees := true
 	for n := 0; ; n++ {
+		// A batch that is cut off at the end has no entry: kfake truncates it when it opens the log.
 		batch := parseBatches(segment, 1)
 		if batch.count == 0 {
 			break

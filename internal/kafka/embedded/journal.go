@@ -119,6 +119,7 @@ func (j *journal) write(records []byte) error {
 		return fmt.Errorf("syncing the journal: %w", err)
 	}
 
+	// After the sync: what failed is written over by the next records, if there are any.
 	j.end += int64(len(records))
 	return nil
 }

@@ -68,7 +68,7 @@ func (d *pipeListener) dialInProcess(ctx context.Context) (net.Conn, error) {
 	return d.dialAs(ctx, false)
 }
 
-// dialAs is dial; an internal connection may write to paused partitions.
+// dialAs is dialInProcess; an internal connection may write to paused partitions.
 func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, error) {
 	clientEnd, brokerEnd := net.Pipe()
 	select {
@@ -81,7 +81,7 @@ func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, err
 	}
 }
 
-// dialInternal is dial for the broker's own client, which may write to paused partitions.
+// dialInternal is Dial for the broker's own client, which may write to paused partitions.
 func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error) {
 	return b.listener.dialAs(ctx, true)
 }

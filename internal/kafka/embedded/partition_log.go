@@ -49,6 +49,7 @@ func openPartitionLog(dir string, p partition) *partitionLog {
 		l.newestBase = bases[len(bases)-1]
 	}
 
+	// The newest segment may be just begun, without a batch or an index.
 	for _, base := range slices.Backward(bases) {
 		content, _ := os.ReadFile(filepath.Join(l.path(), segmentName(base)))
 		info, err := os.Stat(filepath.Join(l.path(), indexName(base)))
@@ -84,6 +85,7 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
 
+		// Asked only where nothing new was found, since it costs two looks at the file system.
 		if len(records) == before && l.isReplaced() {
 			l.restart()
 			continue
@@ -192,8 +194,9 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers 
 		return records, nil
 	}
 
+	// kfake may be in the middle of writing an entry: it is left for the next round.
 	entries = entries[:count*indexEntrySize]
-
+	// After the index: a batch is written before its entry, so the segment has all batches that are counted.
 	content, err := readFrom(l.segment, l.segmentRead, &buffers.segment)
 	if err != nil {
 		return records, err
@@ -243,6 +246,7 @@ func readFrom(f *os.File, position int64, buffer *[]byte) ([]byte, error) {
 			return (*buffer)[:read], nil
 		}
 
+		// A full buffer does not show the end of the file: doubled, and read on.
 		*buffer = append(*buffer, make([]byte, len(*buffer))...)
 	}
 }
@@ -303,6 +307,7 @@ func (l *partitionLog) sync(d *durability) error {
 		}
 	}
 
+	// A new file survives a crash only if its directory is synced, and that of a new partition likewise.
 	if newestBase != l.newestBase && newestBase >= 0 {
 		if err := d.syncFile(l.path()); err != nil {
 			return err
@@ -312,6 +317,7 @@ func (l *partitionLog) sync(d *durability) error {
 		}
 	}
 
+	// At the end only: after an error the next call syncs these segments again.
 	l.newestBase = newestBase
 	return nil
 }

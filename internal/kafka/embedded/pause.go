@@ -21,6 +21,7 @@ func (d *durability) pause(ctx context.Context, p partition) (resume func(), err
 
 	resumed := make(chan struct{})
 	d.mu.Lock()
+	// Before the wait, so that no further request begins while the earlier ones end.
 	d.paused[p] = resumed
 	d.mu.Unlock()
 

@@ -31,6 +31,7 @@ func (d *durability) runRound([]struct{}) error {
 	}
 
 	clear(d.waiting)
+	// Taken before the work: a change that comes during it belongs to the next round.
 	topicsChanged := d.topicsChanged
 	d.topicsChanged = false
 	d.mu.Unlock()
@@ -46,6 +47,7 @@ func (d *durability) runRound([]struct{}) error {
 // writeJournal copies into the journal what was appended to logs since it was last called for
 // them, and syncs the journal.
 func (d *durability) writeJournal(logs []*partitionLog) error {
+	// At three quarters, so that the current file has room left while the other one is still in use.
 	if d.journal.isNearlyFull() && d.isCheckpointDone() {
 		err := d.startCheckpoint()
 		if err != nil && !errors.Is(err, syscall.ENOSPC) { // without space the current file is filled
@@ -89,12 +91,12 @@ func (d *durability) startCheckpoint() error {
 	}
 
 	logs := d.unsynced
+	// They are opened again when they are read: partitions without writes hold no files open.
 	for l := range logs {
 		l.close()
 	}
 
 	d.unsynced = map[*partitionLog]struct{}{}
-
 	done := make(chan struct{})
 	d.checkpoint = done
 	go func() {
@@ -116,6 +118,7 @@ func (d *durability) isCheckpointDone() bool {
 
 // syncUnsynced syncs the files of the log that have bytes in the journal, and clears it.
 func (d *durability) syncUnsynced() error {
+	// clear empties both files, and the other one may still be the only durable copy of its bytes.
 	<-d.checkpoint
 	if err := d.rejectionError(); err != nil {
 		return err
@@ -154,6 +157,7 @@ func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
 // forgetDeleted syncs the list of topics, and removes what is known of deleted ones: the
 // journal would restore their files.
 func (d *durability) forgetDeleted() error {
+	// With it the journal is cleared: no record of a deleted topic is left to be replayed.
 	err := d.syncUnsynced()
 	for _, path := range []string{filepath.Join(d.dir, "topics.json"), d.dir} {
 		err = errors.Join(err, d.syncFile(path))
@@ -177,6 +181,6 @@ func (d *durability) forgetDeleted() error {
 // maxRest bounds the time between two rounds.
 const maxRest = 2 * time.Millisecond
 
-// restAfter returns how long the syncs rest after one that took so long, so that each is of more callers
-// where they come faster.
+// restAfter returns how long the rounds rest after one that took so long: where callers come faster
+// than a sync, each round is then of more of them.
 func restAfter(took time.Duration) time.Duration { return min(2*took, maxRest) }

@@ -26,6 +26,7 @@ func (b *Broker) runTrimmer(ctx context.Context) {
 			if err != nil && ctx.Err() == nil {
 				b.log.Error("trimming the embedded broker's log", "error", err)
 			}
+			// After an error the next tick tries again, even if nothing is written meanwhile.
 			again = again || err != nil
 		}
 
@@ -80,6 +81,7 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	limit := trimTarget(partitions, b.trimmedBytes(others))
 	for _, p := range partitions {
 		records, keep := p.HighWatermark-p.LogStartOffset, max(limit-b.cfg.segmentBytes(), 0)
+		// A file goes with its last record, so records are cut to one segment less than the files may have.
 		if p.disk <= limit || p.NumBytes <= keep || records <= 1 {
 			continue
 		}
@@ -172,6 +174,7 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 	remaining := maxBytes / 10 * 9
 	for i, size := range sizes {
 		share := remaining / int64(len(sizes)-i)
+		// The smaller partitions keep all that they have; the larger ones share what is left equally.
 		if size > share {
 			return share
 		}

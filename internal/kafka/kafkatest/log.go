@@ -341,6 +341,7 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 	}
 
 	n := min(end-s.at.Offset, int64(most))
+	// What is before the damage is returned first, as by a Reader.
 	if damage != nil && damage.Offset > s.at.Offset {
 		n = min(n, damage.Offset-s.at.Offset)
 	}

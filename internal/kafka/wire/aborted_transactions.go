@@ -27,6 +27,7 @@ func (d *Decoder) SetAborted(list []AbortedTransaction) {
 // skips reports whether the batch has no records to return, since it is a transaction
 // marker or part of an aborted transaction.
 func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error) {
+	// A producer has one transaction at a time: from its first offset on all its batches are of the aborted one.
 	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.last {
 		if a.openProducers == nil {
 			a.openProducers = map[int64]bool{}

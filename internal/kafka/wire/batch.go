@@ -62,6 +62,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	if length < batchMinContent {
 		return h, nil, nil, -1, corruptError("a batch of impossible length")
 	}
+	// No error, as the last batch of a response may be cut; the reader reports one that stays incomplete.
 	if int64(len(b)) < batchLengthEnd+length {
 		return h, nil, nil, -1, nil
 	}
@@ -86,6 +87,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 		return h, nil, nil, -1, corruptError("a batch with impossible offsets")
 	}
 
+	// After the offsets, which the checksum does not fully cover: they tell where to go on behind the damage.
 	if crc32.Checksum(content[batchCRCEnd:], castagnoli) != be.Uint32(content[17:]) {
 		return h, nil, nil, h.last + 1, corruptError("a batch whose checksum does not match")
 	}

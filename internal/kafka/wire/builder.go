@@ -70,6 +70,7 @@ func (b *Builder) Seal(seq Sequence) {
 	be.PutUint16(batch[51:], uint16(seq.Epoch))
 	be.PutUint32(batch[53:], uint32(seq.Next))
 	be.PutUint32(batch[57:], uint32(b.Records))
+	// Last, since it is of all that follows it.
 	be.PutUint32(batch[17:], crc32.Checksum(batch[batchCRCEnd:], castagnoli))
 }
 
@@ -81,6 +82,7 @@ func (b *Builder) Halves() (halves [2]Builder, err error) {
 	}
 
 	for i, size := range [2]int{b.Records / 2, b.Records - b.Records/2} {
+		// In memory of their own, since they are copied from b.Frame, which a connection may still read.
 		halves[i] = NewBuilder(nil, b.Frame[:b.prefix])
 		for range size {
 			records = halves[i].appendEncoded(records, b.firstTime)

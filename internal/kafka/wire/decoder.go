@@ -62,6 +62,7 @@ type Decoded struct {
 // records below from. After an error, which describes the damage, it has added no
 // record.
 func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
+	// b is then still that batch, since the reader keeps it until Decoded.More is false.
 	if d.compressed != nil {
 		return d.decodeCompressed(from)
 	}
@@ -117,7 +118,8 @@ func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) erro
 	return nil
 }
 
-// decodeRecord reads one record. before is the offset delta of the preceding record.
+// decodeRecord reads one record, and skips it if its offset is below from. lastDelta is the offset
+// delta of the record before it, and becomes its own.
 func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from int64) error {
 	ms, delta := r.recordHead(h)
 	key := r.varbytes()
@@ -197,6 +199,7 @@ func (d *Decoder) decodeHeaders(r *Reader) ([]Header, bool) {
 		d.headers = append(d.headers, Header{d.internHeaderName(name), r.varbytes()})
 	}
 
+	// With this capacity, an append by a user of the record cannot write into the next one's headers.
 	return d.headers[start:len(d.headers):len(d.headers)], true
 }
 

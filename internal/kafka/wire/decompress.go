@@ -53,6 +53,7 @@ func (d *Decoder) openCompressed(h *batchHeader, content []byte, out Decoded) er
 		return err
 	}
 	d.compressed = &compressedBatch{header: *h, decoded: out, content: in, remaining: h.records, lastDelta: -1}
+	// The records of earlier batches may still refer to the window: it is continued, not used again.
 	d.parsed = len(d.window)
 	return nil
 }
@@ -87,6 +88,7 @@ func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
 
 func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error {
 	for u.remaining > 0 {
+		// Between two records, so that the next call goes on exactly here.
 		if d.Full() {
 			return nil
 		}
@@ -185,7 +187,9 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 	}
 
 	if len(d.window) == cap(d.window) || d.parsed+size > cap(d.window) {
+		// Moving the window would move what these records refer to: they are returned first.
 		if len(d.Records) > 0 {
+			// The next Reset makes it larger: a window that was too small once is likely too small again.
 			d.wantedWindow = max(min(2*cap(d.window), maxWindow), size)
 			return false, nil
 		}
@@ -314,6 +318,7 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 		}
 
 		size, err := snappy.DecodedLen(packed)
+		// The size is claimed by the content: without the bound a few bytes could claim gigabytes.
 		if err != nil || size > maxSnappyRatio*len(packed) {
 			return 0, corruptError("a snappy block of impossible length")
 		}

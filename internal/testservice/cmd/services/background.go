@@ -47,6 +47,7 @@ func start() error {
 
 	timeout := time.After(startTimeout)
 	for {
+		// serve writes the file when all services answer.
 		_, err := os.Stat(environmentFile)
 		if err == nil {
 			return printEnvironment()
@@ -119,6 +120,7 @@ func serve() (err error) {
 	}
 	defer pid.Close()
 
+	// Before the file is changed, which may be that of another process that serves.
 	if err := syscall.Flock(int(pid.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("another one serves: %w", err)
 	}
@@ -179,6 +181,7 @@ func servingPID() (pid int, serving bool, err error) {
 	}
 	defer file.Close()
 
+	// Shared, so that two processes that look do not take each other for one that serves.
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {
 		return 0, false, nil
