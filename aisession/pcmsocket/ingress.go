@@ -70,6 +70,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	ctx := context.WithoutCancel(r.Context())
 	code, reason := i.serve(ctx, ws, r.URL.Query(), p)
 	if code != 0 {
+		i.log.InfoContext(ctx, "call by WebSocket refused", "provider_id", p.ID, "code", code, "reason", reason)
 		deadline := time.Now().Add(writeTimeout)
 		err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline)
 		if err == nil {
@@ -171,6 +172,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 
 	raw, err := readFirstText(ws)
 	if err != nil {
+		i.log.InfoContext(ctx, "call by WebSocket without a first text frame", "provider_id", p.ID, "error", err)
 		return 0, ""
 	}
 
