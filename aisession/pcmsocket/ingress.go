@@ -232,7 +232,9 @@ func readFirstText(ws *websocket.Conn) ([]byte, error) {
 func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
 	session, err := i.sessions.Open(opening, r)
 	if err != nil {
-		return closeReason(err)
+		code, reason = closeReason(err)
+		i.log.InfoContext(ctx, "call by WebSocket refused", "provider_id", r.Provider.ID, "code", code, "reason", reason)
+		return code, reason
 	}
 
 	c.SetSession(session)
