@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,8 +65,14 @@ func headers(pairs ...string) (all []kafka.Header) {
 
 // addEvent adds a raw record and the message of it, as the normalizer makes it.
 func (l *topics) addEvent(at time.Time, account, format, key, data string, facts event.Facts, raw ...string) event.ID {
+	return l.addEventOf(event.AgentState, at, account, format, key, data, data, facts, raw...)
+}
+
+// addEventOf adds a raw record and a message of that type with other data.
+func (l *topics) addEventOf(typ event.Type, at time.Time, account, format, key, record, data string,
+	facts event.Facts, raw ...string) event.ID {
 	source := l.add(event.TopicRaw,
-		kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
+		kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(record), Headers: headers(raw...)})
 	id := event.NextID(0, at.UnixMilli(), 1)
 
 	if all := l.records[event.TopicEvents][1]; len(all) > 0 {
@@ -73,7 +80,7 @@ func (l *topics) addEvent(at time.Time, account, format, key, data string, facts
 		id = event.NextID(last, at.UnixMilli(), 1)
 	}
 
-	m := event.Message{ID: id, Type: event.AgentState, AccountID: account, Data: json.RawMessage(data),
+	m := event.Message{ID: id, Type: typ, AccountID: account, Data: json.RawMessage(data),
 		Metadata: event.Metadata{OriginalFormat: format, Facts: facts}}
 	l.add(event.TopicEvents,
 		kafka.Record{Partition: 1, Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers(
@@ -177,6 +184,65 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	if err != nil || e.Raw.Available || e.Raw.Position != "1:0" || e.Format.From != FormatFromUnknown ||
 		e.Account.From != AccountFromUnknown || e.Facts[0].From != FactFromUnknown {
 		t.Errorf("without its raw record: %+v, %v", e, err)
+	}
+}
+
+// What the normalizer adds to the data of a call event, and U+FFFD for bytes that are not UTF-8, do not make
+// the record another one; another record that has its offset now does not count.
+func TestExplainFindsTheRecordOfDataThatDiffer(t *testing.T) {
+	const entered = `{"Account-ID":"shop","Type":"svc_cc_queue_on_call_event","Queue-ID":"q","CDR":{"Call-ID":"c"}}`
+	const members = `,"customer_info":{"customer_uuid":"c"},"history":[]}`
+	const status = `{"Account-ID":"shop","Event-Name":"CHANNEL_CREATE","Caller-Caller-ID-Name":"`
+	inQueue := event.Facts{Name: event.NameQueueCallEntered, QueueID: "q", CallID: "c"}
+	open := strings.TrimSuffix(entered, "}")
+
+	for name, c := range map[string]struct {
+		typ         event.Type
+		format      string
+		raw, data   string
+		facts       event.Facts
+		isAvailable bool
+	}{
+		"members of the specification": {event.QueueCall, "svc.cc", entered, open + members, inQueue, true},
+		"none are missing":             {event.QueueCall, "svc.cc", entered, entered, inQueue, true},
+		"a line feed at the end":       {event.QueueCall, "svc.cc", entered + "\n", open + members, inQueue, true},
+		"another record":               {event.QueueCall, "svc.cc", `{"x":1}`, open + members, inQueue, false},
+		"an empty record":              {event.QueueCall, "svc.cc", `{}`, open + members, inQueue, false},
+		"not an object":                {event.QueueCall, "svc.cc", `7`, open + members, inQueue, false},
+		"not a call event":             {event.AgentState, "svc.cc", entered, open + members, inQueue, false},
+		"a platform's text": {event.Custom, "freeswitch.event", status + "M\xfcller\"}", status + "M\uFFFDller\"}",
+			event.Facts{Name: event.NameOther}, true},
+		"a platform's text in a call event": {event.QueueCall, "freeswitch.event", status + "M\xfcller\"}",
+			status + "M\uFFFDller\"" + members, event.Facts{Name: event.NameOther}, true},
+		"text of others": {event.Custom, "generic", status + "M\xfcller\"}", status + "M\uFFFDller\"}",
+			event.Facts{Name: event.NameOther}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &topics{}
+			s, _ := newService(log)
+			id := log.addEventOf(c.typ, time.UnixMilli(1_795_169_706_125), "shop", c.format, "shop", c.raw, c.data,
+				c.facts, event.HeaderFormat, c.format, event.HeaderSource, "apikey:k")
+
+			e, err := s.Explain(t.Context(), Question{ID: id, Root: "root"})
+			if err != nil || e.Raw.Available != c.isAvailable {
+				t.Fatalf("%+v, %v", e.Raw, err)
+			}
+
+			format, account, fact := FormatFromUnknown, AccountFromUnknown, FactFromUnknown
+			if c.isAvailable {
+				format, account, fact = FormatFromHeader, AccountFromRecord, FactFromRecord
+			}
+
+			for _, f := range e.Facts {
+				if f.Name == "call_id" && f.From != fact {
+					t.Errorf("call_id from %s", f.From)
+				}
+			}
+
+			if e.Format.From != format || e.Account.From != account {
+				t.Errorf("%+v %+v", e.Format, e.Account)
+			}
+		})
 	}
 }
 

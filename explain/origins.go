@@ -16,8 +16,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Raw is the raw record that the event was made from. Its value is the message's data,
-// byte for byte.
+// Raw is the raw record that the event was made from. Its value is the message's data, but for what the
+// normalizer changes: see isDataOf.
 type Raw struct {
 	Position  string    // as event.Position writes it; "": not known
 	Available bool      // false: deleted, or another record has its offset now
@@ -80,7 +80,7 @@ const (
 func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
 	e.Format, e.Account = Format{m.Format, FormatFromUnknown}, Account{m.AccountID, AccountFromUnknown}
 	data, facts := dataAndFacts(record.Value)
-	raw, err := s.readRaw(ctx, record, data, &e.Raw)
+	raw, err := s.readRaw(ctx, record, m, data, &e.Raw)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *iden
 	return nil
 }
 
-// readRaw reads the raw record, nil when it is not available.
-func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte,
+// readRaw reads the raw record, nil when it is not available. Its value is the one that the normalizer parsed.
+func (s *Service) readRaw(ctx context.Context, record *kafka.Record, m *identity.Message, data []byte,
 	into *Raw) (raw *kafka.Record, err error) {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {
@@ -131,8 +131,10 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 
 	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) {
-			if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
+			value := parsedText(r.Value, m.Format)
+			if isDataOf(value, m.Type, data) { // else the log was truncated and has another record there
 				raw = r.Clone()
+				raw.Value = value
 			}
 		})
 	if raw == nil || err != nil {
@@ -146,6 +148,33 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	}
 
 	return raw, nil
+}
+
+// parsedText returns the record as the normalizer parses it: a platform's text has U+FFFD for bytes that are
+// not UTF-8.
+func parsedText(record []byte, name string) []byte {
+	f, known := registry.Lookup(name)
+	if !known || !f.Platform {
+		return record
+	}
+	return bytes.ToValidUTF8(record, []byte("\uFFFD"))
+}
+
+// isDataOf reports whether the normalizer makes the data of a message of that type from the record. Behind the
+// record's own members, the data of a call event have those of the specification that the record lacks.
+func isDataOf(record []byte, typ event.Type, data []byte) bool {
+	record = bytes.TrimSpace(record) // white space around an object is not part of the member data
+	if bytes.Equal(record, data) {
+		return true
+	}
+
+	end := bytes.LastIndexByte(record, '}')
+	if typ != event.QueueCall || end < 0 {
+		return false
+	}
+
+	added, ok := bytes.CutPrefix(data, record[:end])
+	return ok && bytes.HasPrefix(added, []byte(","))
 }
 
 // parseRaw parses the raw record like the normalizer. It returns the facts and the

@@ -280,6 +280,35 @@ func TestPastSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// Sessions are not added in the order in which they ended.
+func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
+	var r pastSessions
+	for i := range maxPastSessions + 2 {
+		s := session{}
+		s.ensureEnd().at = time.Unix(5000, 0)
+		if i == 1 {
+			s.end.at = time.Unix(4000, 0)
+		}
+		r.add(&pastSession{session: s, principal: &identity.Principal{}})
+	}
+
+	if _, since := r.list(); since != time.Unix(5000, 0) {
+		t.Errorf("complete since %v", since)
+	}
+
+	// One that ended before the node's start of the list does not make it complete from there.
+	r = pastSessions{since: time.Unix(9000, 0)}
+	for range maxPastSessions + 1 {
+		s := session{}
+		s.ensureEnd().at = time.Unix(8000, 0)
+		r.add(&pastSession{session: s, principal: &identity.Principal{}})
+	}
+
+	if _, since := r.list(); since != time.Unix(9000, 0) {
+		t.Errorf("complete since %v, before it began", since)
+	}
+}
+
 // A question reaches the node that has the connection, from any node and from a
 // process without connections; a node that does not answer is named.
 func TestQuestionsReachTheNodeThatKnows(t *testing.T) {

@@ -275,6 +275,8 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 
+	// Chosen again: a placement or a partition that came before the lock was taken may have a pending join already.
+	want, partitions = f.placements.partitionsOf(s.filter.Load(), f.directory.Tree())
 	now := time.Now()
 	want = want.union(in.past)
 	for p := range want.minus(in.follows).all() {

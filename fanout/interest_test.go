@@ -301,6 +301,52 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 	eventually(t, "nothing is followed", func() bool { return n.followed() == nil })
 }
 
+// A placement that comes while a subscriber waits to be reconciled is not forgotten by it.
+func TestAPlacementThatComesDuringAReconcileIsFollowed(t *testing.T) {
+	log, directory := completeLog(4), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	sub := n.dial(t, directory.token("kiosk", nil, nil), "cursor=true")
+	s := n.members.all()[0]
+	eventually(t, "it is live", func() bool { return s.follows(log.of("kiosk")) && !s.replaying.Load() })
+
+	foreign := set(0, 1, 2, 3).minus(set(log.of("kiosk")))
+	partitions := slices.Collect(foreign.all())
+	earlier, later := partitions[0], partitions[1]
+
+	n.placements.add(event.Placement{AccountID: "kiosk", Partition: earlier}, time.Now())
+	n.index.mu.RLock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.reconcile(s, directory.Tree())
+	}()
+
+	eventually(t, "it waits for the index", func() bool {
+		isFree := n.index.mu.TryRLock()
+		if isFree {
+			n.index.mu.RUnlock()
+		}
+		return !isFree
+	})
+
+	// As joinPlacements does when it has the index first; nobody else has it here.
+	n.placements.add(event.Placement{AccountID: "kiosk", Partition: later}, time.Now())
+	n.addPendingJoin(s, later, pendingJoin{}, time.Now())
+	n.index.mu.RUnlock()
+	<-done
+
+	for _, p := range []int{earlier, later} {
+		if !s.mayFollow(p) {
+			t.Fatalf("partition %d of %v is not followed", p, partitions)
+		}
+	}
+
+	log.put(later, "kiosk", event.QueueCall, 1)
+	if got := sub.numbers(1); got[0] != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
 // An account that moves into a tree brings the events of its partition.
 func TestAnAccountThatMovesIsFollowed(t *testing.T) {
 	log, directory := completeLog(32), newDirectory()

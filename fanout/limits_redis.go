@@ -95,7 +95,7 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 
 // Renew implements Limits. It also restores leases that Redis has lost.
 func (l *RedisLimits) Renew(ctx context.Context, node string, leases []ConnectionLease) (evicted []string, err error) {
-	pipe := l.client.Pipeline()
+	pipe := l.client.TxPipeline() // an eviction between the two commands would be lost
 	list := pipe.LRange(ctx, l.evictionsKey(node), 0, -1)
 	pipe.Del(ctx, l.evictionsKey(node))
 	_, err = pipe.Exec(ctx)

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -204,6 +205,64 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 
 		take("two", seat("5", "u", 11), false, "user")
 	})
+}
+
+// interleave runs a function behind the first command of a pipeline, where another node's command may run too
+// unless the pipeline is a transaction.
+type interleave func()
+
+func (interleave) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (interleave) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (run interleave) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() == "multi" {
+			return next(ctx, cmds)
+		}
+		if err := next(ctx, cmds[:1]); err != nil {
+			return err
+		}
+
+		run()
+		return next(ctx, cmds[1:])
+	}
+}
+
+// An eviction by another node while this one takes its list is in this list or in the next one.
+func TestAnEvictionDuringARenewalIsNotLost(t *testing.T) {
+	address := miniredis.RunT(t).Addr()
+	own, other := redis.NewClient(&redis.Options{Addr: address}), redis.NewClient(&redis.Options{Addr: address})
+	t.Cleanup(func() { _, _ = own.Close(), other.Close() })
+
+	l, others := NewRedisLimits(own, "t:"), NewRedisLimits(other, "t:")
+	evict := func(id string) {
+		if err := others.notifyEvicted(t.Context(), []any{"one|" + id + "|1"}); err != nil {
+			t.Error(err)
+		}
+	}
+
+	evict("before")
+	came := 0
+	own.AddHook(interleave(func() {
+		came++
+		evict(fmt.Sprint("during", came))
+	}))
+
+	evicted, err := l.Renew(t.Context(), "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	evict("after")
+	rest, err := l.Renew(t.Context(), "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	left := other.LRange(t.Context(), l.evictionsKey("one"), 0, -1).Val()
+	if all := slices.Concat(evicted, rest, left); len(all) != 2+came {
+		t.Errorf("%d came during renewals, got %v", came, all)
+	}
 }
 
 func TestConnectionLimitsOnTwoNodes(t *testing.T) {

@@ -1,7 +1,10 @@
 package webhook
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
@@ -174,5 +178,37 @@ func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
 
 	if got := theirs.ids(); len(got) != 1 {
 		t.Errorf("the deleted account's webhook got %v", got)
+	}
+}
+
+// A node that lacked the master key sends nothing until it has it, whatever else changes meanwhile.
+func TestAKeyThatCouldNotBeOpenedIsOpenedAtTheNextChange(t *testing.T) {
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
+	made := e.createWebhook(Config{URL: "https://example.com/hook"})
+	stored, err := selectRow(t.Context(), e.db, "root", made.ID)
+	must(t, err)
+	key, err := openKey(e.keys, &stored)
+	must(t, err)
+
+	others, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
+	must(t, err)
+	_, err = others.Create()
+	must(t, err)
+
+	r := &registry{settings: e.settings, keys: others, log: slog.New(slog.DiscardHandler)}
+	tree := e.directory.Tree()
+	first := r.buildHook(&stored, nil, tree)
+	second := r.buildHook(&stored, first, tree)
+	r.keys = e.keys
+	third := r.buildHook(&stored, second, tree)
+
+	if !first.suspended || !second.suspended {
+		t.Errorf("without the master key suspended %v, after a change %v", first.suspended, second.suspended)
+	}
+	if third.suspended || !bytes.Equal(third.key, key) {
+		t.Errorf("with the master key suspended %v, key of %d bytes", third.suspended, len(third.key))
+	}
+	if r.buildHook(&stored, third, tree) != third {
+		t.Error("without a change there is another hook")
 	}
 }

@@ -116,7 +116,8 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 		h.receiver = previous.receiver
 	}
 
-	if previous != nil && previous.sealedKey == stored.sealedKey {
+	// A key that could not be opened is tried again: without one nothing may be signed.
+	if previous != nil && previous.key != nil && previous.sealedKey == stored.sealedKey {
 		h.key = previous.key
 	} else {
 		key, err := openKey(r.keys, stored)
