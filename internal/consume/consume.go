@@ -254,6 +254,11 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 		return err
 	}
 
+	if gap.Restarted() {
+		// Commit ignores lower offsets: the group would show no lag until the log is as long as it was.
+		w.Rewind(gap.Resume)
+	}
+
 	to := Position{LogPosition: gap.Position(), Generation: w.at.Generation}
 	to.TopicID = w.at.TopicID
 	if gap.Kind == kafka.GapRecreated {

@@ -164,6 +164,36 @@ func TestMembersThatOverlapStoreEachRecordOnce(t *testing.T) {
 	})
 }
 
+// The group's lag is that of the log there is, also while a new one is shorter than the one before.
+func TestTheGroupFollowsALogThatBeginsAgain(t *testing.T) {
+	s, log := openStore(t, testdb.SQLite(t)), kafkatest.NewLog(1)
+	log.KeepCommits(func(old, next int64) int64 { return max(old, next) }) // as kafka.Assignment does
+	defer s.start(log)()
+
+	committed := func(want int64) {
+		t.Helper()
+		s.await(t, want)
+		for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			got, _ := log.Progress(testTopic, 0).Committed()
+			if got == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the group is at %d, want %d", got, want)
+			}
+		}
+	}
+
+	addRecords(log, "1", 100)
+	committed(100)
+	log.Truncate(testTopic, 0, 50)
+	addRecords(log, "2", 10)
+	committed(60)
+	log.Recreate(testTopic)
+	addRecords(log, "3", 20)
+	committed(20)
+}
+
 // A leader that lacks the end of the log, and gets it, costs no record; records that are gone are told once.
 func TestAGapIsLookedAtAgain(t *testing.T) {
 	s, log := openStore(t, testdb.SQLite(t)), kafkatest.NewLog(1)

@@ -39,9 +39,9 @@ type fetcher struct {
 	changed          map[*subscription]struct{} // partitions to add or change in the waiting request
 	forgotten        []fetchKey                 // partitions to remove from the waiting request
 	session          fetchSession
-	answeredRequests int           // number of waiting requests with a response
+	answeredRequests int           // number of waiting requests with a response that is no error
 	answeredAt       time.Time     // time of the last of these responses
-	emptyResponses   int           // number of the last of these responses without records
+	emptyResponses   int           // number of the last responses, each without records and no error
 	listed           int           // number of partitions in the waiting request
 	waiting          bool          // a waiting request is in progress
 	catchingUp       bool          // the second goroutine runs
@@ -351,13 +351,17 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 	}
 
 	if catchUp == nil {
-		f.answeredRequests++
+		if err == nil {
+			// A failed request says nothing of the partitions' ends, so Idle does not count it.
+			f.answeredRequests++
+			f.answeredAt = time.Now()
+		}
+
 		f.emptyResponses++
 		if size > 0 || err != nil {
 			f.emptyResponses = 0
 		}
 
-		f.answeredAt = time.Now()
 		f.waiting = false
 		f.session = session.following(header.session)
 		if err != nil {

@@ -2,10 +2,12 @@ package kafka
 
 import (
 	"encoding/binary"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	kafkago "github.com/segmentio/kafka-go"
 
 	"trunkline/internal/kafka/wire"
 )
@@ -59,6 +61,36 @@ func TestIdleIsOfWhatWasReturned(t *testing.T) {
 	read(1)
 	if r.Idle().Before(second) {
 		t.Errorf("after that it was idle at %v, want at least %v", r.Idle(), second)
+	}
+}
+
+// A request that failed says nothing of the log: neither that of a lost session, which the readers
+// survive, nor one that ends them.
+func TestAFailedRequestIsNotIdle(t *testing.T) {
+	for _, failure := range []error{kafkago.FetchSessionIDNotFound, io.ErrUnexpectedEOF} {
+		f := &fetcher{ctx: t.Context(), subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{},
+			answeredRequests: 2, answeredAt: time.Unix(1000, 0)}
+		s := &subscription{fetcher: f, wake: make(chan struct{}, 1), listed: true}
+		f.subs[s.fetchKey] = s
+
+		f.distribute(getBuffer(0), failure, nil, noSession)
+		if idle := s.idleSince(); !idle.Equal(time.Unix(1000, 0)) {
+			t.Errorf("%v: idle at %v", failure, idle)
+		}
+	}
+}
+
+// The first response after a failed request that listed a partition is the first to count for it.
+func TestAPartitionListedByAFailedRequestIsNotIdle(t *testing.T) {
+	f := &fetcher{ctx: t.Context(), subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{},
+		session: noSession}
+	s := &subscription{fetcher: f, wake: make(chan struct{}, 1)}
+	f.subs[s.fetchKey] = s
+
+	f.buildWaitingRequest(nil)
+	f.distribute(getBuffer(0), kafkago.FetchSessionIDNotFound, nil, f.session)
+	if idle := s.idleSince(); !s.listed || !idle.IsZero() {
+		t.Errorf("listed %v, idle at %v", s.listed, idle)
 	}
 }
 

@@ -16,7 +16,7 @@ func (c *Cluster) Retention(ctx context.Context, topic string) (time.Duration, e
 		return 0, fmt.Errorf("reading the retention of %s: %w", topic, err)
 	}
 
-	text := configs[c.topic(topic)][configRetention]
+	text := configs[topic][configRetention]
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("reading the retention of %s: %q is no number", topic, text)

@@ -59,12 +59,14 @@ func (k *Keyring) RemoveUnused(inUse []string) error {
 		return nil
 	}
 
-	newest, err := k.NewestID()
-	if err != nil {
-		return err
-	}
-
 	return k.editFile(func(lines []string) ([]string, error) {
+		// Of these lines: before the lock was held another process may have added a key.
+		keys, err := parseLines(lines)
+		if err != nil {
+			return nil, fmt.Errorf("key file %s: %w", k.file, err)
+		}
+
+		newest := keys.newest().id
 		return slices.DeleteFunc(lines, func(line string) bool {
 			raw, err := decodeKey(strings.TrimSpace(line))
 			if err != nil {
@@ -135,6 +137,16 @@ func readFile(file string) (ring, error) {
 		return nil, err
 	}
 
+	keys, err := parseLines(lines)
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %w", file, err)
+	}
+
+	return keys, nil
+}
+
+// parseLines reads the keys of a file's lines.
+func parseLines(lines []string) (ring, error) {
 	var texts []string
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -142,13 +154,7 @@ func readFile(file string) (ring, error) {
 			texts = append(texts, line)
 		}
 	}
-
-	keys, err := parseKeys(texts)
-	if err != nil {
-		return nil, fmt.Errorf("key file %s: %w", file, err)
-	}
-
-	return keys, nil
+	return parseKeys(texts)
 }
 
 // lockFolder waits until no other process changes a file of the folder.

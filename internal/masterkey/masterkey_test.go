@@ -332,6 +332,45 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 	})
 }
 
+// Another rotation adds its key when this one has found all secrets under its own.
+func TestARotationLeavesTheKeyOfAllSecretsToTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, file := fileRing(t)
+		r := &store{k: k, secrets: []string{sealSecret(t, k, "a")}}
+		other := openKeyring(t, Settings{File: file})
+		listed := 0
+		stores := []SecretStore{&listedStore{r, func() {
+			listed++
+			if listed < 2 {
+				return
+			}
+			if _, err := other.AddKey(); err != nil {
+				t.Error(err)
+			}
+		}}}
+
+		got, err := Rotate(t.Context(), k, stores, func(int, int) {})
+		if err != nil || listed != 2 || KeyID(r.secrets[0]) != got.ID {
+			t.Fatalf("%+v, %v, sealed under %s after %d lists", got, err, KeyID(r.secrets[0]), listed)
+		}
+		if _, err := openKeyring(t, Settings{File: file}).Unseal(r.secrets[0]); err != nil {
+			t.Errorf("the secret is lost: %v", err)
+		}
+	})
+}
+
+// listedStore is a store whose secrets' keys are listed before something else happens.
+type listedStore struct {
+	*store
+	then func()
+}
+
+func (r *listedStore) MasterKeys(ctx context.Context) ([]string, error) {
+	ids, err := r.store.MasterKeys(ctx)
+	r.then()
+	return ids, err
+}
+
 func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())

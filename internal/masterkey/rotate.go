@@ -76,7 +76,8 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		}
 
 		if len(old) == 0 {
-			return result, k.RemoveUnused(nil)
+			// Another rotation may have added a newer key meanwhile: all secrets are under this one.
+			return result, k.RemoveUnused([]string{result.ID})
 		}
 	}
 

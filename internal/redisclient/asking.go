@@ -52,11 +52,27 @@ func (a *Asking) Publish(ctx context.Context, channel string, question any) (lis
 	if err != nil {
 		return 0, err
 	}
-	listeners, err = a.client.Publish(ctx, channel, text).Result()
+
+	server, err := serverOf(ctx, a.client, channel)
+	if err == nil {
+		listeners, err = server.Publish(ctx, channel, text).Result()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("asking the other nodes: %w", err)
 	}
+
 	return listeners, nil
+}
+
+// serverOf returns the server at which go-redis subscribes to a channel. In a cluster a message reaches
+// the subscribers at all servers, but the answer to PUBLISH counts only those at the server that was asked,
+// and go-redis asks any.
+func serverOf(ctx context.Context, client redis.UniversalClient, channel string) (redis.UniversalClient, error) {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return client, nil
+	}
+	return cluster.MasterForKey(ctx, channel)
 }
 
 // Next waits for the next answer. It returns the error of ctx if that ends first.

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -354,6 +356,25 @@ func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
 	await("the log is trimmed", func() bool { return folderSize(t, b.cfg.Dir) < most })
 	if b.cluster.PartitionInfo("kept", 0).HighWatermark != 1 {
 		t.Error("the compaction has gone on")
+	}
+}
+
+// Whoever deletes a topic while it is compacted ends its compaction, and not the process.
+func TestATopicIsDeletedWhileItIsCompacted(t *testing.T) {
+	b := openBroker(t, Config{})
+	if err := b.cluster.CreateTopic("kept", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cluster.DeleteTopic("kept"); err != nil {
+		t.Fatal(err)
+	}
+
+	c := &compaction{broker: b, partition: partition{"kept", 0}, last: map[string]int64{"k": 0}}
+	if err := c.appendAgain(t.Context(), []kafka.Record{{Topic: "kept", Key: []byte("k")}}); !errors.Is(err, errTopicDeleted) {
+		t.Errorf("appending a piece: %v", err)
+	}
+	if err := c.deleteBefore(1); !errors.Is(err, errTopicDeleted) {
+		t.Errorf("deleting a piece: %v", err)
 	}
 }
 

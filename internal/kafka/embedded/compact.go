@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"trunkline/internal/kafka"
 )
 
@@ -27,6 +29,9 @@ const (
 	pieceOffsets    = 500            // maximum of one piece
 	pieceBytes      = 512 << 10      // of records to append, beyond which a piece ends
 )
+
+// errTopicDeleted is returned where a topic was deleted during its compaction.
+var errTopicDeleted = errors.New("the topic was deleted meanwhile")
 
 // isCompacted reports whether a topic is compacted.
 func (b *Broker) isCompacted(topic string) bool {
@@ -109,8 +114,10 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 			err = c.appendAgain(ctx, records)
 		}
 		if err == nil {
-			err = b.deleteBefore(
-				sizedPartition{topic: p.topic, PartitionInfo: b.cluster.PartitionInfo(p.topic, p.number)}, to)
+			err = c.deleteBefore(to)
+		}
+		if errors.Is(err, errTopicDeleted) {
+			return nil
 		}
 		if err != nil {
 			return err
@@ -176,7 +183,11 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 	}
 	defer resume()
 
-	if err := c.index(ctx, c.highWatermark()); err != nil {
+	end, err := c.highWatermark()
+	if err == nil {
+		err = c.index(ctx, end)
+	}
+	if err != nil {
 		return err
 	}
 
@@ -189,7 +200,11 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 			return fmt.Errorf("writing: %w", err)
 		}
 
-		end := c.highWatermark()
+		end, err = c.highWatermark()
+		if err != nil {
+			return err
+		}
+
 		// Nothing but the copies was appended.
 		if written == (kafka.Appended{First: before, Next: end}) {
 			return c.index(ctx, end)
@@ -231,6 +246,28 @@ func (c *compaction) others(ctx context.Context, copies []kafka.Record,
 	return others, nil
 }
 
-func (c *compaction) highWatermark() int64 {
-	return c.broker.cluster.PartitionInfo(c.partition.topic, c.partition.number).HighWatermark
+// deleteBefore deletes the piece before an offset, which was appended again.
+func (c *compaction) deleteBefore(offset int64) error {
+	info, err := c.partitionInfo()
+	if err != nil {
+		return err
+	}
+	return c.broker.deleteBefore(sizedPartition{topic: c.partition.topic, PartitionInfo: info}, offset)
+}
+
+func (c *compaction) highWatermark() (int64, error) {
+	info, err := c.partitionInfo()
+	if err != nil {
+		return 0, err
+	}
+	return info.HighWatermark, nil
+}
+
+// partitionInfo returns errTopicDeleted if the topic is gone.
+func (c *compaction) partitionInfo() (*kfake.PartitionInfo, error) {
+	info := c.broker.cluster.PartitionInfo(c.partition.topic, c.partition.number)
+	if info == nil {
+		return nil, errTopicDeleted
+	}
+	return info, nil
 }
