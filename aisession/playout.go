@@ -19,6 +19,7 @@ type playout struct {
 	mu                      sync.Mutex
 	bytes                   []byte // samples, or opus packets each after its length
 	head                    int    // offset of the first queued byte
+	skip                    int    // bytes still to come of a sample for which there was no room
 	receivedEnd, nextSample uint64 // positions of the end of received audio and of the next sample to play
 	played                  uint64 // samples played; less than nextSample after a clear
 	marks                   []mark
@@ -63,9 +64,15 @@ func (p *playout) putAudio(piece []byte, now time.Time) (dropped time.Duration) 
 	}
 
 	size := p.sampleBytes()
-	room := int(p.limit-min(p.limit, p.receivedEnd-p.nextSample)) * size
+	skipped := min(p.skip, len(piece))
+	p.skip -= skipped
+	piece = piece[skipped:]
+
+	room := max(int(p.limit)*size-(len(p.bytes)-p.head), 0) // ends with a sample, as the limit does
 	if len(piece) > room {
-		dropped = p.format.Duration((len(piece) - room) / size)
+		samples := (len(piece) - room + size - 1) / size
+		p.skip = samples*size - (len(piece) - room)
+		dropped = p.format.Duration(samples)
 		piece = piece[:room]
 	}
 
@@ -202,7 +209,7 @@ func (p *playout) clear() aiprotocol.Cleared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	dropped := p.receivedEnd - p.nextSample
-	p.nextSample, p.head, p.bytes = p.receivedEnd, 0, p.bytes[:0]
+	p.nextSample, p.head, p.skip, p.bytes = p.receivedEnd, 0, 0, p.bytes[:0]
 	p.playing = false
 	p.compact()
 	return aiprotocol.Cleared{Played: p.format.Duration(int(p.played)), Dropped: p.format.Duration(int(dropped))}

@@ -51,6 +51,22 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 	}
 }
 
+// TestAudioThatDoesNotFitIsCutAtASample: what comes after it would be off by a byte, which is noise.
+func TestAudioThatDoesNotFitIsCutAtASample(t *testing.T) {
+	p, now := newPlayout(pcm, Settings{PlayoutLimit: 20 * time.Millisecond}), time.Now()
+	stream := count(3*960, 0) // the second byte of each sample is odd
+	for rest := stream[:2*960]; len(rest) > 0; rest = rest[min(7, len(rest)):] {
+		p.putAudio(rest[:min(7, len(rest))], now)
+	}
+
+	before, _ := playAll(p, &now, 480)
+	p.putAudio(stream[2*960:], now)
+	after, _ := playAll(p, &now, 480)
+	if !bytes.Equal(before, stream[:960]) || !bytes.Equal(after, stream[2*960:]) {
+		t.Errorf("%d bytes, and then %d from %v", len(before), len(after), after[:min(4, len(after))])
+	}
+}
+
 func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
 	p.putAudio(count(1001, 0), now) // a frame, 20 samples, and half of one
