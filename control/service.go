@@ -188,7 +188,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 
 	// Nobody acts without an entry: it is durable before the command leaves.
 	if err := s.audit.Record(ctx, newEntry()); err != nil {
-		return "", err
+		return "", s.refuse(ctx, a, err)
 	}
 
 	if err := s.dispatch(ctx, a); err != nil {
@@ -497,13 +497,14 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 // nobody knows whether the platform took it, it stays open for confirmation.
 func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	f := fault.As(err)
-	current, findErr := s.findAction(context.WithoutCancel(ctx), `id = $1`, a.ID)
-	// The platform may have taken it before the connection was lost: its event will tell.
-	if findErr == nil && current.State == Sent && f.Kind == fault.KindUnavailable {
-		return err
+	from := []State{Asked, Sent}
+	// The platform may have taken it before the connection was lost: its event will tell. Another node may be
+	// sending it just now.
+	if f.Kind == fault.KindUnavailable {
+		from = from[:1]
 	}
 
-	_, storeErr := s.change(ctx, a, Refused, "", f.Message, f.Kind, Asked, Sent)
+	_, storeErr := s.change(ctx, a, Refused, "", f.Message, f.Kind, from...)
 	if storeErr != nil {
 		s.log.Warn("storing a refused action failed", "action_id", a.ID, "error", storeErr)
 	}

@@ -38,6 +38,7 @@ type world struct {
 	after   func(c feed.Command) // what the platform does
 	events  []string
 	lost    error  // of the way to the node
+	looked  func() // called by each look at the clock, if set
 	asked   string // the account of the last look at the entries
 	wait    time.Duration
 }
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	w.service, err = New(t.Context(),
 		Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
 			Metrics: prometheus.NewRegistry(), Log: log,
-			Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
+			Now: w.clock})
 
 	must(t, err)
 	w.agent("1001@x", event.Available, "support@x")
@@ -72,6 +73,15 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (w *world) clock() time.Time {
+	if w.looked != nil {
+		w.looked()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
 }
 
 func (w *world) put(e *state.Entry) {
@@ -499,6 +509,54 @@ func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
 	again, err := w.actAs(admin, request)
 	if err != nil || again != open[0].ID || len(w.sent) != 1 {
 		t.Errorf("a repeat: %s %v, sent %d times", again, err, len(w.sent))
+	}
+}
+
+// An action that another node sends while this one has no answer is followed to its end.
+func TestAnActionThatIsSentLateIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.lost = fault.Unavailable(errors.New("gone"), time.Second, "no answer")
+	looks := 0
+	w.looked = func() {
+		looks++
+		if looks == 2 { // the first stores the action, this one is on the way to its end
+			_, err := w.db.ExecWithoutTx(t.Context(), `UPDATE control_actions SET state = 'sent'`)
+			must(t, err)
+		}
+	}
+
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatal(err)
+	}
+
+	all, err := w.service.listActions(t.Context(), `1 = 1`)
+	must(t, err)
+	if len(all) != 1 || looks < 2 || all[0].State != Sent {
+		t.Errorf("%d looks, %+v", looks, all)
+	}
+}
+
+// An action without its entry is not done, says why, and does not keep the agent.
+func TestAnActionWithoutItsEntryIsRefused(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.db.ExecWithoutTx(t.Context(), `ALTER TABLE audit_pending RENAME TO audit_away`)
+	must(t, err)
+	request := Request{AgentID: "1001@x", Action: feed.ActionBreak}
+	if _, err := w.actAs(admin, request); err == nil || len(w.sent) > 0 {
+		t.Fatalf("%v, sent %v", err, w.sent)
+	}
+
+	refused, err := w.service.listActions(t.Context(), `state = 'refused'`)
+	must(t, err)
+	if len(refused) != 1 || refused[0].Message == "" {
+		t.Errorf("%+v", refused)
+	}
+
+	_, err = w.db.ExecWithoutTx(t.Context(), `ALTER TABLE audit_away RENAME TO audit_pending`)
+	must(t, err)
+	if _, err := w.actAs(admin, request); err != nil {
+		t.Errorf("asked again: %v", err)
 	}
 }
 

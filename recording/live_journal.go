@@ -17,7 +17,7 @@ import (
 // most a second or so, and of pauses. Where the recording is sealed, each record of audio is a
 // sealed recording of its own, which begins with its number, so that it can be read and is
 // authentic whatever becomes of the process; else it is the samples. What a crash cut off is left
-// out.
+// out, and so is what is behind a record of no known kind: a power loss leaves zeros.
 const (
 	journalDescription = 'd'
 	journalAudio       = 'a'
@@ -116,10 +116,15 @@ type journalReader struct {
 	rootOf      envelope.RootFinder
 
 	rest   []byte // of the WAV file, not read yet
+	left   int64  // samples behind rest
 	number uint64
 }
 
-// openJournal reads what a journal has, up to a record that is incomplete. The caller closes file.
+// errNoDescription is returned for a journal that ends before its description.
+var errNoDescription = errors.New("the journal has no description")
+
+// openJournal reads what a journal has, up to a record that is incomplete or broken. The caller closes file.
+// Returns errNoDescription where there is none.
 func openJournal(file *os.File) (*journalReader, error) {
 	r := &journalReader{file: file}
 	for first := true; ; first = false {
@@ -136,7 +141,9 @@ func openJournal(file *os.File) (*journalReader, error) {
 		}
 
 		switch {
-		case errors.Is(err, io.EOF) && !first:
+		case errors.Is(err, io.EOF) && first:
+			return nil, errNoDescription
+		case errors.Is(err, io.EOF):
 			return r, r.rewind()
 		case err != nil:
 			return nil, fmt.Errorf("reading a recording in progress: %w", err)
@@ -146,12 +153,12 @@ func openJournal(file *os.File) (*journalReader, error) {
 	}
 }
 
-// header reads the header of the next record; io.EOF where it is incomplete.
+// header reads the header of the next record; io.EOF where it is incomplete or broken.
 func (r *journalReader) header() (kind byte, samples, size int, err error) {
 	var header [journalHeaderSize]byte
 	_, err = io.ReadFull(r.file, header[:])
 	if err != nil {
-		return 0, 0, 0, io.EOF
+		return 0, 0, 0, endOfJournal(err)
 	}
 
 	size = int(binary.BigEndian.Uint32(header[1:]))
@@ -160,14 +167,27 @@ func (r *journalReader) header() (kind byte, samples, size int, err error) {
 		return 0, 0, 0, io.EOF
 	}
 
-	return header[0], samples, size, nil
+	switch header[0] {
+	case journalDescription, journalAudio, journalPause:
+		return header[0], samples, size, nil
+	}
+
+	return 0, 0, 0, io.EOF
+}
+
+// endOfJournal returns io.EOF for a record that is incomplete, and the error of a file that cannot be read now.
+func endOfJournal(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.EOF
+	}
+	return err
 }
 
 func (r *journalReader) payload(size int) ([]byte, error) {
 	payload := make([]byte, size)
 	_, err := io.ReadFull(r.file, payload)
 	if err != nil {
-		return nil, io.EOF
+		return nil, endOfJournal(err)
 	}
 	return payload, nil
 }
@@ -196,8 +216,11 @@ func (r *journalReader) note(kind byte, payload []byte) error {
 	if kind == journalPause {
 		var p Pause
 		err := json.Unmarshal(payload, &p)
+		if err != nil {
+			return io.EOF
+		}
 		r.pauses = append(r.pauses, p)
-		return err
+		return nil
 	}
 	return json.Unmarshal(payload, &r.description)
 }
@@ -205,7 +228,7 @@ func (r *journalReader) note(kind byte, payload []byte) error {
 // rewind makes Read begin at the start of the WAV file.
 func (r *journalReader) rewind() error {
 	_, err := r.file.Seek(0, io.SeekStart)
-	r.rest = wavHeader(r.samples)
+	r.rest, r.left, r.number = wavHeader(r.samples), r.samples, 0
 	return err
 }
 
@@ -225,6 +248,11 @@ func (r *journalReader) Read(p []byte) (int, error) {
 // next reads the next record of audio into rest.
 func (r *journalReader) next() error {
 	for {
+		// What is behind a broken record is not in the header.
+		if r.left == 0 {
+			return io.EOF
+		}
+
 		kind, n, size, err := r.header()
 		if err != nil {
 			return err
@@ -248,6 +276,7 @@ func (r *journalReader) next() error {
 			return fmt.Errorf("record %d has %d bytes of audio", r.number, len(r.rest))
 		}
 
+		r.left -= int64(n)
 		return nil
 	}
 }

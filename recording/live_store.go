@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +117,8 @@ func takeID(callID string, attempt int) string {
 	return id
 }
 
-// storeTake stores a recording whose journal is complete, and removes the journal.
+// storeTake stores a recording whose journal is complete, and removes the journal. A journal that ended before
+// its description has nothing to store.
 func (s *Service) storeTake(ctx context.Context, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -125,7 +127,57 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	defer func() { _ = file.Close() }() // opened for reading
 
 	r, err := openJournal(file)
+	if errors.Is(err, errNoDescription) {
+		s.log.WarnContext(ctx, "recording lost: its process was killed before it began", "file", filepath.Base(name))
+		return removeTake(name)
+	}
 	if err != nil {
+		return err
+	}
+
+	d := &r.description
+	call := d.Call
+	call.DurationMS, call.Channels = millis(r.samples), channelCount
+	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call,
+		Pauses: r.pauses}
+
+	for attempt := 1; ; {
+		stored, err := s.rows.find(ctx, u.AccountID, u.RecordingID)
+		switch {
+		case err == nil && isSameTake(stored, &u): // a crash between the row and the removal
+			return removeTake(name)
+		case err == nil: // somebody has uploaded another recording under the id
+			attempt++
+			u.RecordingID = takeID(call.CallID, attempt)
+			continue
+		case fault.KindOf(err) != fault.KindNotFound:
+			return err
+		}
+
+		err = s.storeJournal(ctx, r, u)
+		if err == nil {
+			return removeTake(name)
+		}
+		if fault.KindOf(err) != fault.KindConflict { // else an upload was first
+			return err
+		}
+	}
+}
+
+func removeTake(name string) error {
+	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
+}
+
+// isSameTake reports whether a row is that of a take. Its digest does not tell: the format may be another one since.
+func isSameTake(stored *row, u *Upload) bool {
+	return stored.CallID == u.Call.CallID && stored.StartedAt == u.Call.StartedAt &&
+		stored.DurationMS == u.Call.DurationMS && stored.Channels == u.Call.Channels &&
+		slices.Equal(stored.Pauses, u.Pauses)
+}
+
+// storeJournal stores the audio of a journal as u says.
+func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) error {
+	if err := r.rewind(); err != nil {
 		return err
 	}
 
@@ -144,11 +196,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 		return s.roots.Root(key.Key, key.Salt, h.Iterations)
 	}
 
-	call := d.Call
-	call.DurationMS, call.Channels = millis(r.samples), channelCount
-	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call,
-		Pauses: r.pauses, Body: r}
-
+	u.Body = r
 	if s.settings.Format == formatOpus {
 		// Encoded only here: a call in progress has no time for it.
 		u.ContentType = OpusType
@@ -158,17 +206,13 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 		}
 	}
 
-	row, err := s.writeObject(ctx, &u, sealer)
+	// Without recordings.max_bytes, which is for uploads: a call that was recorded is stored.
+	row, err := s.writeObject(ctx, &u, sealer, 0)
 	if err != nil {
 		return err
 	}
 
-	err = s.createRow(ctx, row)
-	if err != nil && fault.KindOf(err) != fault.KindConflict { // a crash between the row and the removal
-		return err
-	}
-
-	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
+	return s.createRow(ctx, row)
 }
 
 // takeSealer returns the sealer with which a recording began.

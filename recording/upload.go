@@ -16,6 +16,7 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
 )
@@ -87,7 +88,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 		return nil, fault.Unavailable(err, retryAfter, "the recording cannot be sealed and is not stored")
 	}
 
-	row, err := s.writeObject(ctx, &u, sealer)
+	row, err := s.writeObject(ctx, &u, sealer, s.settings.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -199,15 +200,16 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
 }
 
-// writeObject creates the object of an upload and returns its row, which is not stored yet.
-func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*row, error) {
+// writeObject creates the object of an upload of at most limit bytes (0: of any size) and returns its row, which is
+// not stored yet.
+func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer, limit setting.Bytes) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
 		Metadata: Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType,
 			Call: u.Call, Pauses: u.Pauses},
 		createdAt: now.UnixMilli(),
 	}
-	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(),
+	src := &bodyReader{body: u.Body, limit: int64(limit), digest: sha256.New(),
 		checkFreeSpace: s.requireFreeSpace}
 	write := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
 

@@ -43,8 +43,7 @@ func newSender(q queue, o *output) *sender {
 	return &sender{queue: q, output: o, changed: make(chan struct{})}
 }
 
-// Run sends until ctx ends, or the queue cannot note what was sent: an acknowledgement to the platform, or a
-// checkpoint of the spool, fails.
+// Run sends until ctx ends, or an acknowledgement to the platform fails.
 func (s *sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		bound, changed := s.sendLimit()

@@ -211,27 +211,42 @@ func parseCheckpoint(b []byte) (number int64, p position, last spoolNumber, ok b
 	return int64(word(0)), position{word(1), int64(word(2))}, last, true
 }
 
-// Done stores a checkpoint: Kafka has all records before p, and they are not read again.
-func (s *spool) Done(_ context.Context, p position) error {
+// Done stores a checkpoint: Kafka has all records before p, and they are not read again. It repeats what fails
+// until ctx ends: the disk may have recovered.
+func (s *spool) Done(ctx context.Context, p position) error {
+	for {
+		err := s.storeCheckpoint(p)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		s.log.Error("noting in the spool what was sent failed, will retry", "error", err)
+		retry.Sleep(ctx, time.Second)
+	}
+}
+
+// storeCheckpoint writes the checkpoint at p and deletes the segments before it.
+func (s *spool) storeCheckpoint(p position) error {
 	// Number and position belong together: of an earlier position the number is not known.
 	last := s.lastRead
 	if p != s.head {
 		last = spoolNumber{}
 	}
 
-	s.checkpointNumber++
+	// Counted only when it is written: repeats of a torn write spare the place of the checkpoint before it.
+	number := s.checkpointNumber + 1
 	b := make([]byte, 0, checkpointSize)
-	for _, word := range []uint64{uint64(s.checkpointNumber), p.segment, uint64(p.offset), last.record} {
+	for _, word := range []uint64{uint64(number), p.segment, uint64(p.offset), last.record} {
 		b = binary.BigEndian.AppendUint64(b, word)
 	}
 
 	b = binary.BigEndian.AppendUint32(b, last.process)
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	_, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize)
+	_, err := s.checkpoint.WriteAt(b, number%2*checkpointSize)
 	if err != nil {
 		return fmt.Errorf("writing the spool's checkpoint: %w", err)
 	}
 
+	s.checkpointNumber = number
 	s.mu.Lock()
 	var old []uint64
 	for segment := range s.sizes {

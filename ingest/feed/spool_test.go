@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"trunkline/internal/kafka"
@@ -523,6 +525,60 @@ func TestATornCheckpointIsTheOneBefore(t *testing.T) {
 
 	values, _ := drain(t, openTestSpool(t, dir, 16<<20, &lost))
 	wantValues(t, values, [2]int{1, 3})
+}
+
+// writerFunc is an io.Writer of a function.
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// A disk that fails for a while stops the sender only so long: then what was sent is noted, and the spool is freed.
+func TestTheSenderOutlivesAFailedCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, lost := t.TempDir(), 0
+		s := openTestSpool(t, dir, 64<<10, &lost)
+		for n := range 100 {
+			if err := s.Append(testEntries(n, n+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		healthy := s.checkpoint
+		failing, err := os.Open(healthy.Name()) // cannot be written
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer failing.Close()
+
+		failures := 0
+		s.checkpoint = failing
+		// The sender itself writes the log.
+		s.log = slog.New(slog.NewTextHandler(writerFunc(func([]byte) {
+			failures++
+			if failures == 3 {
+				s.checkpoint = healthy
+			}
+		}), nil))
+
+		k, before := newFakeKafka(), s.Bytes()
+		sending := newSender(s, &output{k, nil, func(int) {}, slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- sending.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		cancel()
+
+		if err := <-ended; err != nil || failures != 3 || len(k.topic("cc.raw")) != 100 || s.Bytes() >= before {
+			t.Errorf("%v: %d failures, %d records sent, %d bytes of %d left", err, failures, len(k.topic("cc.raw")),
+				s.Bytes(), before)
+		}
+
+		values, _ := drain(t, openTestSpool(t, dir, 64<<10, &lost))
+		wantValues(t, values)
+	})
 }
 
 func FuzzSegment(f *testing.F) {

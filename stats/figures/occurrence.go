@@ -2,6 +2,7 @@ package figures
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -58,8 +59,11 @@ func decodeAlert(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error
 	}
 
 	value, err := json.Marshal(a.View)
-	if err != nil || !report.Storable(a.AccountID+string(value)+a.View.QueueID+a.View.AgentID) {
+	if err != nil {
 		return o, false, fmt.Errorf("the alert cannot be stored: %w", err)
+	}
+	if !report.Storable(a.AccountID + string(value) + a.View.QueueID + a.View.AgentID) {
+		return o, false, errors.New("the alert cannot be stored: a text of it has bytes that no database takes")
 	}
 
 	return occurrence{storeAlert,

@@ -8,10 +8,20 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/state"
+	"trunkline/internal/kafka"
 	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
+
+// The error of an alert that no database takes says so.
+func TestTheErrorOfAnAlertThatCannotBeStored(t *testing.T) {
+	record := kafka.Record{Key: []byte("de\x00mo|alert|one"), Value: []byte(`{"started_ms": 1}`)}
+	_, _, err := decodeAlert(&record, event.FirstID(day0, 0))
+	if err == nil || !strings.Contains(err.Error(), "cannot be stored") || strings.Contains(err.Error(), "%!") {
+		t.Error(err)
+	}
+}
 
 // What the fold says of alerts and of callers who hung up is listed, whatever records come again.
 func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {

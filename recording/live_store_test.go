@@ -1,0 +1,117 @@
+package recording
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"trunkline/config/callrecording"
+	"trunkline/internal/fault"
+	"trunkline/internal/testservice/testdb"
+)
+
+// writeTake writes the journal of a call of five seconds, as a process that was killed has left it.
+func writeTake(t *testing.T, h *env, call string) (name string) {
+	t.Helper()
+	took := openTake(t, h.newTake("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
+	took.useMedia(pcmu())
+	caller := &voice{hz: 440, ssrc: 1}
+
+	for n := range 250 {
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		took.Received(caller.next())
+	}
+
+	took.flush(8000 * 5)
+	check(t, took.journal.file.Close())
+	return took.journal.file.Name()
+}
+
+// makeOld makes a journal one that no process writes any more.
+func makeOld(t *testing.T, name string) {
+	t.Helper()
+	old := time.Now().Add(-time.Minute)
+	check(t, os.Chtimes(name, old, old))
+}
+
+// A recording that somebody uploads under the id of a call in progress does not take the call's place. After a crash
+// between row and removal the call is there once, whatever its id.
+func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	name := writeTake(t, h, "call")
+	journal := must(os.ReadFile(name))(t)
+	must(h.storeAudio("acme", "call", testAudio(1000)))(t)
+
+	for range 2 {
+		check(t, h.storeTake(t.Context(), name))
+		if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+			t.Errorf("left are %v", left)
+		}
+		if m := must(h.Metadata(t.Context(), "acme", "call"))(t); m.Size != 1000 {
+			t.Errorf("the upload is %+v", m)
+		}
+		if m := must(h.Metadata(t.Context(), "acme", "call-2"))(t); m.DurationMS != 5000 || m.CallID != "call" {
+			t.Errorf("the call is %+v", m)
+		}
+		if _, err := h.Metadata(t.Context(), "acme", "call-3"); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("a third recording: %v", err)
+		}
+
+		check(t, os.WriteFile(name, journal, 0o600))
+	}
+}
+
+// recordings.max_bytes is for uploads: a long call is stored.
+func TestALongCallIsStored(t *testing.T) {
+	h := newEnv(t, Settings{MaxBytes: 10_000}, testdb.SQLite(t))
+	h.policies, h.takes = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	if _, err := h.storeAudio("acme", "upload", testAudio(10_001)); fault.KindOf(err) != fault.KindTooLarge {
+		t.Errorf("a large upload: %v", err)
+	}
+
+	check(t, h.storeTake(t.Context(), writeTake(t, h, "long")))
+	if m := must(h.Metadata(t.Context(), "acme", "long"))(t); m.Size != 44+5*8000*bytesPerSample {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A power loss leaves zeros behind what was written, or a part of a record: the journal ends there.
+func TestAJournalEndsAtABrokenRecord(t *testing.T) {
+	for tail, bytes := range map[string]string{
+		"zeros":        string(make([]byte, 5000)),
+		"another kind": "x\x00\x00\x00\x01\x00\x00\x00\x00y",
+		// Audio is behind it, which the length of the file does not tell.
+		"broken pause": "p\x00\x00\x00\x02\x00\x00\x00\x00{{a\x00\x00\x00\x04\x00\x00\x00\x01abcd",
+	} {
+		h, _ := newLiveEnv(t, callrecording.ModeAll)
+		name := writeTake(t, h, "c1")
+		check(t, os.WriteFile(name, append(must(os.ReadFile(name))(t), bytes...), 0o600))
+		makeOld(t, name)
+		if err := h.storeAbandoned(t.Context()); err != nil {
+			t.Errorf("%s: %v", tail, err)
+			continue
+		}
+
+		m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
+		if m.DurationMS != 5000 || m.Size != 44+5*8000*bytesPerSample {
+			t.Errorf("%s: %+v", tail, m)
+		}
+	}
+}
+
+// A process that was killed before its journal had a description has nothing to store, and no warning each minute.
+func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	check(t, os.MkdirAll(h.takes, 0o700))
+	for id, text := range map[string]string{"empty": "", "torn": "d\x00\x00", "zeros": string(make([]byte, 500))} {
+		name := h.takeName("acme", id)
+		check(t, os.WriteFile(name, []byte(text), 0o600))
+		makeOld(t, name)
+	}
+
+	check(t, h.storeAbandoned(t.Context()))
+	if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
