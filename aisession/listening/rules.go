@@ -97,7 +97,12 @@ func (r *Rules) Run(ctx context.Context) error {
 func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 	live := make(map[hearing]bool)
 	states := make(map[string]map[state.Key]*state.Entry) // by account, which may have several rules
+	unread := make(map[string]bool)                       // accounts, of which what is heard is kept
 	for _, rule := range rules {
+		if unread[rule.AccountID] {
+			continue
+		}
+
 		if states[rule.AccountID] == nil {
 			entries, err := r.deps.Roster.Entries(ctx, rule.AccountID)
 			if err != nil {
@@ -105,7 +110,9 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 					r.deps.Log.WarnContext(ctx, "the calls that an AI provider hears are not known, retrying",
 						"account_id", rule.AccountID, "error", err)
 				}
-				return // what is heard is kept
+
+				unread[rule.AccountID] = true
+				continue
 			}
 
 			states[rule.AccountID] = entries
@@ -125,7 +132,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 	}
 
 	for h := range r.heard {
-		if !live[h] {
+		if !live[h] && !unread[h.call.Account] {
 			delete(r.heard, h)
 		}
 	}

@@ -23,7 +23,8 @@ type center struct {
 	mu      sync.Mutex
 	rules   []aiprovider.Rule
 	entries map[state.Key]*state.Entry
-	lost    error // of the rules and the state
+	lost    error  // of the rules and the state
+	unread  string // the account whose state is not read
 	refusal error
 	asked   []string
 }
@@ -34,9 +35,13 @@ func (c *center) ListRules(context.Context) ([]aiprovider.Rule, error) {
 	return slices.Clone(c.rules), c.lost
 }
 
-func (c *center) Entries(context.Context, string) (map[state.Key]*state.Entry, error) {
+func (c *center) Entries(_ context.Context, account string) (map[state.Key]*state.Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if account == c.unread {
+		return nil, errors.New("the account's state is not read")
+	}
+
 	copied := make(map[state.Key]*state.Entry, len(c.entries))
 	for key, e := range c.entries {
 		copied[key] = e
@@ -140,4 +145,29 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 			t.Errorf("ended with %v, %d calls kept", err, len(r.heard))
 		}
 	})
+}
+
+// TestAnAccountThatIsNotReadHoldsUpNoOther: the rules after it are followed, and what is heard of it is not asked for
+// again.
+func TestAnAccountThatIsNotReadHoldsUpNoOther(t *testing.T) {
+	c := &center{entries: make(map[state.Key]*state.Entry)}
+	r := NewRules(RulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
+	rules := []aiprovider.Rule{
+		{ProviderID: "p1", AccountID: "away", Queues: []string{"sales"}},
+		{ProviderID: "p2", AccountID: "away", Queues: []string{"sales"}},
+		{ProviderID: "p3", AccountID: "demo", Queues: []string{"sales"}},
+	}
+
+	c.set("away", "one", "sales", event.Talking, true)
+	r.follow(t.Context(), rules)
+	c.set("demo", "two", "sales", event.Talking, true)
+
+	want := []string{"p1 hears one of away", "p2 hears one of away", "p3 hears two of demo"}
+	for _, unread := range []string{"away", ""} {
+		c.unread = unread
+		r.follow(t.Context(), rules)
+		if !slices.Equal(c.asked, want) {
+			t.Errorf("asked %q, want %q", c.asked, want)
+		}
+	}
 }

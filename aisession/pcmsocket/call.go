@@ -182,11 +182,18 @@ func (c *call) handleAsterisk(raw []byte) {
 	}
 }
 
-// put queues a message. Its first byte is its kind.
-func (c *call) put(kind int, message []byte) {
+// putAudio queues a message of audio. Its first byte is its kind.
+func (c *call) putAudio(kind int, message []byte) {
 	c.putting.Lock()
 	defer c.putting.Unlock()
 	c.sender.Put(append(append(c.sender.Buffer(), byte(kind)), message...))
+}
+
+// putControl queues a text message that is not dropped to make room for audio.
+func (c *call) putControl(message []byte) {
+	c.putting.Lock()
+	defer c.putting.Unlock()
+	c.sender.PutControl(append(append(c.sender.Buffer(), websocket.TextMessage), message...))
 }
 
 // Play implements aisession.Call. While Asterisk's queue is full, audio is dropped.
@@ -195,10 +202,10 @@ func (c *call) Play(frame []byte) {
 	case c.fork != nil:
 		message := c.fork.add(frame)
 		if message != nil {
-			c.put(websocket.TextMessage, message)
+			c.putAudio(websocket.TextMessage, message)
 		}
 	case c.asterisk == nil || !c.asterisk.isOff():
-		c.put(websocket.BinaryMessage, frame)
+		c.putAudio(websocket.BinaryMessage, frame)
 	}
 }
 
@@ -207,9 +214,9 @@ func (c *call) DropQueued() {
 	switch {
 	case c.fork != nil:
 		c.fork.clear()
-		c.put(websocket.TextMessage, []byte(`{"type":"killAudio"}`))
+		c.putControl([]byte(`{"type":"killAudio"}`))
 	case c.asterisk != nil:
-		c.put(websocket.TextMessage, c.asterisk.command(commandFlush))
+		c.putControl(c.asterisk.command(commandFlush))
 		for _, done := range c.asterisk.takeMarks(maxMarks) {
 			done()
 		}
@@ -226,7 +233,7 @@ func (c *call) AfterPlayed(done func()) {
 		return
 	}
 	c.asterisk.addMark(done)
-	c.put(websocket.TextMessage, c.asterisk.command(commandMark))
+	c.putControl(c.asterisk.command(commandMark))
 }
 
 // sendLast writes a message to a client whose sender has ended.

@@ -246,7 +246,7 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID,
 		"rate", r.Format.Rate)
 	if c.asterisk != nil {
-		c.put(websocket.TextMessage, c.asterisk.command(commandAnswer))
+		c.putControl(c.asterisk.command(commandAnswer))
 	}
 
 	ending := session.Run(ctx, c)

@@ -3,7 +3,9 @@ package streamed
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -103,14 +105,68 @@ func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
 	}
 
 	close(stuck)
-	for len(o.queue) > 0 {
-	}
+	awaitEmpty(o)
 
 	o.Close()
 	o.Close()
 	if len(written) < 50 || written[0][0] != 0 || written[1][0] != 151 || written[len(written)-1][0] < 199 {
 		t.Errorf("%d frames were written", len(written))
 	}
+}
+
+// awaitEmpty waits until the writer has taken all frames.
+func awaitEmpty(o *Sender) {
+	for o.queued() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestAnOutletThatIsStuckDropsAudioOnly: a client that misses a mark or a flush would be out of step.
+func TestAnOutletThatIsStuckDropsAudioOnly(t *testing.T) {
+	var written []byte
+	stuck, began := make(chan struct{}), make(chan struct{}, 1)
+	o := NewSender(func(frame []byte) error {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+
+		<-stuck
+		written = append(written, frame[0])
+		return nil
+	}, func() { t.Error("failed") })
+
+	o.Put([]byte{'a'})
+	<-began
+	for _, message := range "FM" {
+		o.PutControl([]byte{byte(message)})
+		for range 2 * maxFrames {
+			o.Put([]byte{'a'})
+		}
+	}
+
+	o.Put([]byte{'z'})
+	close(stuck)
+	awaitEmpty(o)
+	o.Close()
+
+	want := "aFM" + strings.Repeat("a", maxFrames-3)
+	if !strings.HasPrefix(string(written), want) { // the last may be queued when the writer ends
+		t.Errorf("wrote %s, want %s", written, want)
+	}
+}
+
+// TestControlMessagesAreBounded: a client that reads nothing does not take memory without end.
+func TestControlMessagesAreBounded(t *testing.T) {
+	o := NewSender(func([]byte) error { return errors.New("gone") }, func() {})
+	for range 2 * maxMessages {
+		o.PutControl([]byte{1})
+		o.Put([]byte{2})
+	}
+	if n := o.queued(); n > maxMessages {
+		t.Errorf("%d messages are queued", n)
+	}
+	o.Close()
 }
 
 func TestAnOutletThatFailsSaysSoOnce(t *testing.T) {

@@ -222,6 +222,18 @@ func (r *RedisBindings) expireMember(ctx context.Context, member string, now tim
 		return Binding{}, false, wrapUnavailable(err, "removing an expired phone")
 	}
 
+	b, expired, err := r.takeExpired(ctx, at, now)
+	if fault.KindOf(err) == fault.KindUnavailable {
+		// So that the next look reports it, also where ctx has ended. A refresh has set a time of its own.
+		back := redis.Z{Score: float64(now.UnixMilli()), Member: member}
+		err = errors.Join(err, r.client.ZAddNX(context.WithoutCancel(ctx), r.expiryKey(), back).Err())
+	}
+
+	return b, expired, err
+}
+
+// takeExpired deletes and returns a binding whose member this node has removed, unless it was refreshed meanwhile.
+func (r *RedisBindings) takeExpired(ctx context.Context, at expiryMember, now time.Time) (Binding, bool, error) {
 	text, err := r.client.HGet(ctx, r.key(at.AOR), at.Contact).Result()
 	if errors.Is(err, redis.Nil) {
 		return Binding{}, false, nil

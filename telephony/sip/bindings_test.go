@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +123,57 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 
 	if n := <-counts + <-counts; n != 100 {
 		t.Errorf("%d expiries of 100 were noticed", n)
+	}
+}
+
+// failing fails a command once.
+type failing struct {
+	command string
+	armed   atomic.Bool
+}
+
+func (*failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		if command.Name() == f.command && f.armed.CompareAndSwap(true, false) {
+			command.SetErr(context.DeadlineExceeded)
+			return context.DeadlineExceeded
+		}
+		return next(ctx, command)
+	}
+}
+
+// TestAnExpiryIsReportedThoughACommandFails: the next look finds it.
+func TestAnExpiryIsReportedThoughACommandFails(t *testing.T) {
+	for _, command := range []string{"zrem", "hget", "hdel"} {
+		t.Run(command, func(t *testing.T) {
+			fault := &failing{command: command}
+			client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+			defer client.Close()
+
+			client.AddHook(fault)
+			b, err := sip.NewRedisBindings(client, "test:")
+			must(t, err)
+			old := binding("1001", "sip:1001@old", 0, -time.Second)
+			must(t, b.Put(t.Context(), old))
+
+			fault.armed.Store(true)
+			now := time.Now()
+			if gone, err := b.Expire(t.Context(), now); err == nil || len(gone) != 0 {
+				t.Fatalf("expired %+v, %v", gone, err)
+			}
+
+			gone, err := b.Expire(t.Context(), now.Add(time.Second))
+			must(t, err)
+			if len(gone) != 1 || gone[0].Contact != old.Contact {
+				t.Errorf("expired %+v", gone)
+			}
+		})
 	}
 }
 

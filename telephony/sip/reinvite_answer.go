@@ -159,6 +159,9 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 
 	l.mu.Lock()
 	l.refreshTarget(r.Contact())
+	if response.GetHeader("Session-Expires") == nil {
+		l.sessionInterval = 0 // the session no longer expires (RFC 4028, section 7.2)
+	}
 	l.mu.Unlock()
 
 	l.startSessionTimer()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -24,6 +25,7 @@ type streamListener struct {
 	guard          *guard
 	preparser      *preparser
 	metrics        *metrics
+	log            *slog.Logger
 
 	mu         sync.Mutex
 	open       map[*streamConn]struct{}
@@ -37,6 +39,7 @@ const (
 	writeTimeout      = 5 * time.Second
 	// handshakeTimeout is the timeout of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
+	acceptPause      = 100 * time.Millisecond // pause after a failed accept
 )
 
 // perAddressDivisor is the divisor of the total limit that gives one address's limit.
@@ -46,17 +49,23 @@ func (t *transports) newStreamListener(l net.Listener, secure *tls.Config) *stre
 	return &streamListener{
 		Listener: l, tls: secure, maxConnections: t.config.Limits.MaxConnections,
 		readTimeout: maxExpires + registrationGrace,
-		guard:       t.guard, preparser: t.preparser, metrics: t.metrics, open: map[*streamConn]struct{}{},
-		perNetwork: map[netip.Prefix]int{},
+		guard:       t.guard, preparser: t.preparser, metrics: t.metrics, log: t.log,
+		open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
 	}
 }
 
-// Accept implements net.Listener. It closes connections above the limits at once.
+// Accept implements net.Listener. It closes connections above the limits at once. The stack stops serving at the
+// first error, so only that of a closed listener is returned.
 func (l *streamListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return nil, err
+		}
+		if err != nil { // such as too many open files
+			l.log.Warn("accepting a SIP connection failed", "error", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 
 		accepted := &streamConn{Conn: conn, listener: l, remoteIP: remoteIP(conn), preparser: l.preparser.newStream()}
