@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -155,8 +157,25 @@ func TestBoardDoesNotShift(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	s := &scene{c: c}
-	var events []string
 
+	// The service level of the hour would stay low, and its alert would not end.
+	var token struct {
+		Access string `json:"access_token"`
+	}
+	login := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
+		`{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
+	if err := json.Unmarshal(login.body, &token); err != nil {
+		t.Fatalf("%v: %s", err, login)
+	}
+
+	header := bearer(token.Access)
+	header["X-Account-ID"] = "demo"
+	rules := `{"alerts":[{"name":"Longest wait","when":{"metric":"longest_wait_seconds","above":120}}]}`
+	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/alerts", header, rules); a.status != http.StatusOK {
+		t.Fatalf("%s", a)
+	}
+
+	var events []string
 	for i := range sceneAgents {
 		events = append(events, s.agent(i, "AGENT_LOGIN"), s.agent(i, "AGENT_QUEUE_JOIN"))
 	}

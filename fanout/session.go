@@ -232,7 +232,8 @@ func (r *pastSessions) add(p *pastSession) {
 	drop := 0
 	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
 		r.bytes -= r.all[drop].bytes()
-		if at := r.all[drop].end.at; at.After(r.since) { // they are not in the order in which they ended
+		at := r.all[drop].end.at
+		if at.After(r.since) { // they are not in the order in which they ended
 			r.since = at
 		}
 		drop++

@@ -233,7 +233,8 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 	session, err := i.sessions.Open(opening, r)
 	if err != nil {
 		code, reason = closeReason(err)
-		i.log.InfoContext(ctx, "call by WebSocket refused", "provider_id", r.Provider.ID, "code", code, "reason", reason)
+		i.log.InfoContext(ctx, "call by WebSocket refused", "provider_id", r.Provider.ID, "code", code,
+			"reason", reason)
 		return code, reason
 	}
 

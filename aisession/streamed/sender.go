@@ -103,12 +103,12 @@ func (s *Sender) Buffer() []byte {
 }
 
 // Put queues a frame of audio and takes ownership of it. It is for one goroutine at a time.
-func (s *Sender) Put(frame []byte) { s.put(queuedFrame{frame, true}) }
+func (s *Sender) Put(frame []byte) { s.enqueue(queuedFrame{frame, true}) }
 
 // PutControl queues a frame that is not audio, which is not dropped to make room for audio. It is otherwise as Put.
-func (s *Sender) PutControl(frame []byte) { s.put(queuedFrame{frame, false}) }
+func (s *Sender) PutControl(frame []byte) { s.enqueue(queuedFrame{frame, false}) }
 
-func (s *Sender) put(f queuedFrame) {
+func (s *Sender) enqueue(f queuedFrame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

@@ -370,7 +370,8 @@ func TestATopicIsDeletedWhileItIsCompacted(t *testing.T) {
 	}
 
 	c := &compaction{broker: b, partition: partition{"kept", 0}, last: map[string]int64{"k": 0}}
-	if err := c.appendAgain(t.Context(), []kafka.Record{{Topic: "kept", Key: []byte("k")}}); !errors.Is(err, errTopicDeleted) {
+	err := c.appendAgain(t.Context(), []kafka.Record{{Topic: "kept", Key: []byte("k")}})
+	if !errors.Is(err, errTopicDeleted) {
 		t.Errorf("appending a piece: %v", err)
 	}
 	if err := c.deleteBefore(1); !errors.Is(err, errTopicDeleted) {
