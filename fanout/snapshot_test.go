@@ -370,6 +370,7 @@ func TestSnapshotWaitsForTheWholeState(t *testing.T) {
 			gate <- struct{}{}
 			wantNone("before everything was read")
 			gate <- struct{}{}
+			time.Sleep(time.Millisecond) // of the bubble: what was read is folded
 
 			if got := agents(t, f, root); len(got) != 200 {
 				t.Errorf("got %v", got)
