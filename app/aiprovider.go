@@ -9,7 +9,7 @@ import (
 
 // openProviders opens the accounts' AI providers, whose headers are secrets.
 func (a *App) openProviders(ctx context.Context) (err error) {
-	if !a.storesRecordings() { // which serve calls
+	if !a.handlesCalls() {
 		return nil
 	}
 	a.providers, err = aiprovider.New(ctx, a.settings.AIProvider, a.db, a.keys, a.audit, a.registry)

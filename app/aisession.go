@@ -21,7 +21,7 @@ import (
 func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
-		if a.storesRecordings() { // serves calls of other nodes
+		if a.handlesCalls() { // serves calls of other nodes
 			a.listeners = a.newListeners(nil, platform)
 		}
 		return nil, nil, nil

@@ -16,16 +16,16 @@ import (
 	"trunkline/settings"
 )
 
-// storesRecordings reports whether this process stores recordings: those of clients, or of the
-// calls that it connects.
-func (a *App) storesRecordings() bool {
+// handlesCalls reports whether this process connects calls or takes requests about them: it then stores recordings,
+// of calls or of clients, and knows the AI providers.
+func (a *App) handlesCalls() bool {
 	return a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleOrigination) || a.hasRole(settings.RoleAISession)
 }
 
 // buildRecordings builds the recording service and its recorder of calls. Recordings and the records
 // of calls in index know each other.
 func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*recording.Service, error) {
-	if !a.storesRecordings() {
+	if !a.handlesCalls() {
 		return nil, nil
 	}
 

@@ -11,7 +11,7 @@ import (
 
 // buildReports builds the index of call records for the indexer, the reports and recordings.
 func (a *App) buildReports(ctx context.Context) (*cdrindex.Index, error) {
-	if !a.hasRole(settings.RoleCDRIndex) && !a.storesRecordings() {
+	if !a.hasRole(settings.RoleCDRIndex) && !a.handlesCalls() {
 		return nil, nil
 	}
 

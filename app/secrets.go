@@ -22,7 +22,7 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if err := a.openProviders(ctx); err != nil {
 		return err
 	}
-	if !a.storesRecordings() {
+	if !a.handlesCalls() {
 		return nil
 	}
 

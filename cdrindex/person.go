@@ -11,22 +11,16 @@ import (
 // maxPersonCalls bounds a page of CallsOf.
 const maxPersonCalls = 500
 
-// LegCursor is a place in the legs of a number, by their start (Unix seconds) and call id. The zero value is
-// before the first.
-type LegCursor struct {
-	Start  int64
-	CallID string
-}
-
 // CallsOf returns records of all legs of calls of an account in which a number took part, as caller
 // or callee, in any of its fields of numbers: those of up to maxPersonCalls legs with it, oldest
-// first, behind after, and the place of the last of these. There are no further ones if it returns no rows. A leg
-// of a call is returned again with each page that has the number in another leg of it.
+// first, behind after (start in Unix seconds, call id), and the place of the last of these. There are no further
+// ones if it returns no rows. A leg of a call is returned again with each page that has the number in another leg
+// of it.
 func (x *Index) CallsOf(ctx context.Context, account, number string,
-	after LegCursor) (rows []event.CDR, last LegCursor, err error) {
+	after report.Cursor) (rows []event.CDR, last report.Cursor, err error) {
 	var q report.Conditions
 	q.Add("account_id = ?", account)
-	q.Add("(started > ? OR started = ? AND call_id > ?)", after.Start, after.Start, after.CallID)
+	q.Add("(started, call_id) > (?, ?)", after.Time, after.ID)
 	q.Add(`("from" = ? OR "to" = ? OR caller_id_number = ? OR callee_id_number = ?)`, number, number, number, number)
 	q.OrderAndLimit("started, call_id", maxPersonCalls)
 	found, err := x.queryRows(ctx, &q, nil)
@@ -46,7 +40,7 @@ func (x *Index) CallsOf(ctx context.Context, account, number string,
 
 	rows, err = x.queryRows(ctx, &legs, nil)
 	end := &found[len(found)-1]
-	return rows, LegCursor{end.Timestamp, end.CallID}, err
+	return rows, report.Cursor{Time: end.Timestamp, ID: end.CallID}, err
 }
 
 // EraseCalls deletes the rows of calls. A reindex brings back those that the topic still has.

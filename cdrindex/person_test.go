@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"trunkline/event"
+	"trunkline/internal/report"
 )
 
 // Each page ends behind the last leg with the number, however much later another leg of its calls began.
@@ -23,7 +24,7 @@ func TestAllCallsOfANumberAreFoundPageByPage(t *testing.T) {
 		storeRows(t, x, append(rows, other)...)
 
 		found := make(map[string]bool)
-		for at := (LegCursor{}); ; {
+		for at := (report.Cursor{}); ; {
 			page, next, err := x.CallsOf(t.Context(), "acme", number, at)
 			if err != nil {
 				t.Fatal(err)

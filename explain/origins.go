@@ -129,9 +129,10 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, m *identity
 		return nil, err
 	}
 
+	f, _ := registry.Lookup(m.Format)
 	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) {
-			value := parsedText(r.Value, m.Format)
+			value, _ := f.ValidUTF8(r.Value)
 			if isDataOf(value, m.Type, data) { // else the log was truncated and has another record there
 				raw = r.Clone()
 				raw.Value = value
@@ -148,16 +149,6 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, m *identity
 	}
 
 	return raw, nil
-}
-
-// parsedText returns the record as the normalizer parses it: a platform's text has U+FFFD for bytes that are
-// not UTF-8.
-func parsedText(record []byte, name string) []byte {
-	f, known := registry.Lookup(name)
-	if !known || !f.Platform {
-		return record
-	}
-	return bytes.ToValidUTF8(record, []byte("\uFFFD"))
 }
 
 // isDataOf reports whether the normalizer makes the data of a message of that type from the record. Behind the

@@ -1,7 +1,9 @@
 package format
 
 import (
+	"bytes"
 	"errors"
+	"unicode/utf8"
 
 	"trunkline/event"
 	"trunkline/format/split"
@@ -59,6 +61,15 @@ type Format struct {
 	// OneOfSeveral, if set, reports whether the source may send further records with the row's call id,
 	// of which the one with the best outcome is the row (docs/topics.md). Otherwise the newest is.
 	OneOfSeveral func(fields *Fields) bool
+}
+
+// ValidUTF8 returns a record as it is parsed: with U+FFFD for bytes that are not UTF-8, if it is a platform's: callers
+// and administrators write names in other character sets. f may be nil, an unknown format.
+func (f *Format) ValidUTF8(record []byte) (valid []byte, replaced bool) {
+	if f == nil || !f.Platform || utf8.Valid(record) {
+		return record, false
+	}
+	return bytes.ToValidUTF8(record, []byte("\uFFFD")), true
 }
 
 // Encoding describes how an HTTP body of a media type is split into records.

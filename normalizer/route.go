@@ -1,13 +1,11 @@
 package normalizer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"trunkline/event"
 	"trunkline/event/state"
@@ -129,7 +127,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 			format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
 
-	data, replaced := validUTF8(f, raw.Value)
+	data, replaced := f.ValidUTF8(raw.Value)
 	e, err = f.ReadEvent(data, &b.fields)
 	if e.Facts.Name == "" {
 		e.Facts.Name = event.NameOther
@@ -211,7 +209,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 		return err
 	}
 
-	record, replaced := validUTF8(f, raw.Value)
+	record, replaced := f.ValidUTF8(raw.Value)
 	row, err := f.ReadCDR(record, &b.fields, calendar)
 	if err != nil {
 		return err
@@ -256,15 +254,6 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 
 	b.counts.addRepairs(&repairs)
 	return nil
-}
-
-// validUTF8 returns the record with U+FFFD for bytes that are not UTF-8, if it is a platform's: callers and
-// administrators write names in other character sets.
-func validUTF8(f *format.Format, record []byte) (valid []byte, replaced bool) {
-	if f == nil || !f.Platform || utf8.Valid(record) {
-		return record, false
-	}
-	return bytes.ToValidUTF8(record, []byte("\uFFFD")), true
 }
 
 // loadTimeZone returns the time zone of that name, nil for none. It caches the last one,

@@ -73,10 +73,12 @@ func (r *Rules) Run(ctx context.Context) error {
 	var readAt time.Time
 	for ctx.Err() == nil {
 		if time.Since(readAt) >= rulesInterval {
+			readAt = time.Now() // also if it fails: the rules of before hold until the next reading
 			found, err := r.deps.Rules.ListRules(ctx)
-			if err == nil {
-				rules, readAt = found, time.Now()
-			} else if ctx.Err() == nil {
+			switch {
+			case err == nil:
+				rules = found
+			case ctx.Err() == nil:
 				r.deps.Log.WarnContext(ctx, "the queues that AI providers hear are not known, retrying", "error", err)
 			}
 		}

@@ -16,8 +16,8 @@ type Page[T any] struct {
 	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
 }
 
-// Cursor is a place in a list that is ordered by time and id, newest first: behind the row with them. The zero
-// Cursor is the beginning.
+// Cursor is a place in a list that is ordered by time and id: behind the row with them. The zero Cursor is the
+// beginning.
 type Cursor struct {
 	Time int64 // in the list's unit
 	ID   string

@@ -22,6 +22,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/report"
 	"trunkline/recording"
 	"trunkline/settings"
 	"trunkline/stats/figures"
@@ -205,7 +206,7 @@ func (o *person) export(ctx context.Context, dir string) error {
 	calls, files := 0, 0
 	written := make(map[string]bool)
 
-	for at := (cdrindex.LegCursor{}); err == nil; {
+	for at := (report.Cursor{}); err == nil; {
 		var rows []event.CDR
 		rows, at, err = o.index.CallsOf(ctx, o.account, o.number, at)
 		if err != nil || len(rows) == 0 {
@@ -270,7 +271,7 @@ func (o *person) erase(ctx context.Context) error {
 	calls, files := 0, 0
 	held := make(map[string]bool)
 
-	for at := (cdrindex.LegCursor{}); ; {
+	for at := (report.Cursor{}); ; {
 		var rows []event.CDR
 		var err error
 		rows, at, err = o.index.CallsOf(ctx, o.account, o.number, at)
