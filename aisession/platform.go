@@ -20,7 +20,7 @@ type Platform interface {
 	HearCall(ctx context.Context, c PlatformCall, h Hearing) error
 }
 
-// Hearing is how a provider comes to hear a platform's call.
+// Hearing is a request that a provider hears a platform's call.
 type Hearing struct {
 	SessionID string
 	ByRule    bool // of a queue, which asks once for each call, on whatever node; else somebody asks

@@ -45,7 +45,7 @@ type reportResponses struct {
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
-// reportParts is what one report has of its own.
+// reportParts are the parts in which the reports differ.
 type reportParts struct {
 	name           string // of its file, and in the audit log
 	read, exported audit.Action

@@ -46,7 +46,7 @@ type storedCommand struct {
 	feed.Command
 	Feed   string `json:"feed"`
 	Before before `json:"before"`
-	// PhoneAccount is that of the user whose phone listens, which is the call's or above it.
+	// PhoneAccount is the account of the user whose phone listens: that of the call, or one above it.
 	PhoneAccount string `json:"phone_account,omitempty"`
 }
 

@@ -140,7 +140,7 @@ type Request struct {
 	Hearing // of ActionHear
 }
 
-// Hearing is who hears a call.
+// Hearing says which AI provider hears a call.
 type Hearing struct {
 	ProviderID string // the AI provider
 	SessionID  string // of the session that it will have

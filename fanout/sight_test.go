@@ -26,7 +26,7 @@ type seer struct {
 	wants []string // ids of events
 }
 
-// sees says what the contract says of a role: whether it is shown what has an agent and a queue ("" for none);
+// sees reports whether, by the contract, the role sees an event with an agent and a queue ("" for none);
 // memberships has the queues of agents, by account and agent.
 func (s *seer) sees(account, agent, queue string, memberships map[string][]string) bool {
 	below := map[string][]string{"root": {"root", "shop", "kiosk"}, "shop": {"shop", "kiosk"}}

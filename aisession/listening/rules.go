@@ -49,7 +49,7 @@ type Rules struct {
 	heard map[hearing]*attempts
 }
 
-// attempts is what was done to have a call heard.
+// attempts counts the tries to have a call heard.
 type attempts struct {
 	heard bool
 	tries int

@@ -31,7 +31,7 @@ type hello struct {
 	Channels int `json:"channels"`
 	// Track is the voice of a single channel, for a provider that listens.
 	Track aiprotocol.Track `json:"track"`
-	// SessionID is that of the session, where Trunkline has asked for it.
+	// SessionID is the id of the session if Trunkline has asked the platform for the call; "": a new one.
 	SessionID string `json:"sessionId"`
 
 	parameters map[string]string

@@ -596,7 +596,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 		return
 	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 &&
 		next.QueueID != "":
-		// The entry was not told. It lies before this event by the wait, where that is told.
+		// No event has reported when the caller entered: it was before this event by the wait, if the event has one.
 		next.EnteredMS = now - f.WaitMS.Value
 	}
 

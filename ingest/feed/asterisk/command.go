@@ -112,7 +112,7 @@ func (s *session) spy(ctx context.Context, c feed.Command, target string) error 
 		ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
 }
 
-// beep has both parties hear that somebody listens, with the setting listen_beep.
+// beep plays a tone to both parties before somebody listens, with the setting listen_beep.
 func (s *session) beep(ctx context.Context, target string) error {
 	if !s.platform.cfg.ListenBeep {
 		return nil
