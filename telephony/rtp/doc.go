@@ -4,8 +4,8 @@
 // A Port is one call leg's socket. It sends as one RTP source for its whole life: for all origins (a
 // tone, the other leg, an AI session) the peer receives one SSRC, consecutive sequence numbers and
 // continuous timestamps. It accepts packets from the address in the peer's SDP, or from the first port
-// on the SDP's host (or on the host of its signalling) that sends a valid packet. Packets from other
-// sources are counted and dropped.
+// on the SDP's host (or on the host of its signalling) that sends a valid packet, and from another port
+// there when that one has been silent for a second. Packets from other sources are counted and dropped.
 //
 // A port may be encrypted (SRTP): it then decrypts what it receives and encrypts what it sends, so a relay
 // connects encrypted and plain legs alike. SRTCP is dropped like RTCP.
@@ -32,8 +32,8 @@
 //
 // Read port.go, then relay.go or stream.go: the two uses of a port.
 //
-//   - ports.go, port.go, sender.go, packet.go: the range of ports, a port, its sending side, a
-//     packet
+//   - ports.go, port.go, peer.go, sender.go, packet.go: the range of ports, a port, whose packets it
+//     accepts, its sending side, a packet
 //   - relay.go: packets of one leg to the other
 //   - tap.go: hearing both directions of a port
 //   - stream.go, dtmf.go: media that code sends or receives; telephone events

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"trunkline/telephony/srtp"
 )
@@ -40,13 +41,6 @@ type Port struct {
 	closeOnce sync.Once
 }
 
-// peer is the remote end, as described by signalling and as observed.
-type peer struct {
-	mu      sync.Mutex
-	hosts   []netip.Addr   // hosts whose first valid packet sets the peer's address
-	latched netip.AddrPort // the observed address; invalid before the first packet
-}
-
 func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 	p := &Port{ports: ports, socket: socket, local: addr}
 	p.sender.initialize()
@@ -61,7 +55,8 @@ func (p *Port) Addr() netip.AddrPort { return p.local }
 
 // SetRemote sets the media address in the peer's SDP. Packets are accepted from the first port on its
 // host, or on one of also (such as the host of the peer's signalling), that sends a valid packet:
-// address translation may have changed the port. Media is sent to that port. Before that packet, media
+// address translation may have changed the port. Media is sent to that port, and to another of these hosts
+// if the peer moves there later: see peer.accept. Before the first packet, media
 // is sent to remote if its host is one of also, and otherwise not at all, because the SDP may have the
 // address of a third party. An invalid or unspecified address (a hold as in RFC 2543) stops sending.
 func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
@@ -85,7 +80,7 @@ func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 	p.peer.mu.Lock()
 	changed := !slices.Equal(p.peer.hosts, hosts) || remote != p.sender.sdpAddress()
 	if changed {
-		p.peer.hosts, p.peer.latched = hosts, netip.AddrPort{}
+		p.peer.describe(hosts, time.Now())
 	}
 	p.peer.mu.Unlock()
 
@@ -181,7 +176,7 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		dropped[dropMalformed].Inc()
 		return
 	}
-	if !p.latchPeer(from) {
+	if !p.latchPeer(packet, from) {
 		dropped[dropStranger].Inc()
 		return
 	}
@@ -211,26 +206,21 @@ func (p *Port) unprotect(b []byte, from netip.AddrPort) []byte {
 	return plain
 }
 
-// mayBePeer reports whether latchPeer would accept a packet's source.
+// mayBePeer reports whether latchPeer would look at a packet from this source.
 func (p *Port) mayBePeer(from netip.AddrPort) bool {
 	p.peer.mu.Lock()
 	defer p.peer.mu.Unlock()
-	return p.peer.latched == from || !p.peer.latched.IsValid() && slices.Contains(p.peer.hosts, from.Addr())
+	return p.peer.latched == from || slices.Contains(p.peer.hosts, from.Addr())
 }
 
-// latchPeer reports whether a valid packet is from the peer. The first one sets the peer's address.
-func (p *Port) latchPeer(from netip.AddrPort) bool {
+// latchPeer reports whether a valid packet is from the peer. Media is sent to where the peer is heard from.
+func (p *Port) latchPeer(packet *Packet, from netip.AddrPort) bool {
 	p.peer.mu.Lock()
 	defer p.peer.mu.Unlock()
 
-	if p.peer.latched.IsValid() {
-		return p.peer.latched == from
+	accepted, moved := p.peer.accept(packet, from, time.Now())
+	if moved {
+		p.sender.followSource(from)
 	}
-	if !slices.Contains(p.peer.hosts, from.Addr()) {
-		return false
-	}
-
-	p.peer.latched = from
-	p.sender.followSource(from)
-	return true
+	return accepted
 }

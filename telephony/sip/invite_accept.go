@@ -29,6 +29,7 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	leg.localSession, leg.remoteSession = answer, i.remoteOffer
 	tooShort := leg.acceptSessionTimer(i.request, response)
 	if tooShort {
+		leg.cancel()
 		i.finalSent = true
 		refusal := i.newResponse(status{422, "Session Interval Too Small"})
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))

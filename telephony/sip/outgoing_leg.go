@@ -14,6 +14,7 @@ func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answ
 	d.transports.markProven(answer) // it has our branch
 	session, err := d.transports.parseSessionSafely(answer.Body())
 	if err != nil {
+		leg.cancel()
 		d.endUnwantedDialog(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
