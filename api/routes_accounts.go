@@ -86,7 +86,7 @@ func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Ac
 	body.readOnly("id", account.ID)
 	body.readOnly("created_at", account.CreatedAt.Unix())
 	u := identity.AccountUpdate{
-		Name: body.String("name", required), Domain: body.String("domain", required), Parent: account.ParentID,
+		Name: body.String("name", required), Domain: body.String("domain", required), KeepParent: true,
 		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
 
@@ -94,7 +94,7 @@ func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Ac
 		if account.ID == callerOf(c).AccountID {
 			return fault.Conflict("Your own account cannot be moved")
 		}
-		u.Parent = body.String("parent_id", required)
+		u.Parent, u.KeepParent = body.String("parent_id", required), false
 		r.checkParent(c, body, u.Parent)
 	}
 

@@ -82,7 +82,8 @@ func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall,
 		}
 
 		_, err := p.control.Act(ctx,
-			control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination})
+			control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination,
+				ServesCall: true})
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
 		}

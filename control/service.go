@@ -137,6 +137,10 @@ type Request struct {
 	Destination string
 	Key         string // Idempotency-Key; "" for none
 
+	// ServesCall says that an AI provider acts on the call that it serves: its calls bound it, no limit of
+	// actions does, and a call that is not found, of two legs that are tried, leaves no entry of the audit log.
+	ServesCall bool
+
 	Hearing // of ActionHear
 }
 
@@ -170,7 +174,8 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		}
 
 		s.metrics.WithLabelValues(string(r.Action), outcome).Inc()
-		if err != nil {
+		unknownLeg := r.ServesCall && fault.KindOf(err) == fault.KindNotFound
+		if err != nil && !unknownLeg {
 			entry := newEntry() // one of its own, also where the start was recorded: the platform has refused
 			entry.Outcome = outcome
 			s.audit.Report(context.WithoutCancel(ctx), entry)
@@ -218,7 +223,7 @@ func (s *Service) dispatch(ctx context.Context, a *action) error {
 func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed bool, err error) {
 	user := r.Caller.Actor()
 	var wait time.Duration
-	if !r.ByRule {
+	if !r.ByRule && !r.ServesCall {
 		wait = s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow})
 	}
 	if wait > 0 {

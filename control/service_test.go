@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
+	"trunkline/audit/audittest"
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/identity"
@@ -398,6 +399,30 @@ func TestActionsOfAUserHaveARate(t *testing.T) {
 	}
 	if kind := ask(admin); kind != fault.KindNotFound {
 		t.Errorf("another's: %s", kind)
+	}
+}
+
+// A bot that answers many calls transfers each of them, and asks for a leg that no feed may know.
+func TestABotOnItsOwnCallsHasNoRateAndLeavesNoEntryOfAnUnknownLeg(t *testing.T) {
+	w := newWorld(t)
+	w.service.limiter = identity.NewMemoryLimiter()
+	for i := range rateMax + 1 {
+		_, err := w.actAs(admin, Request{CallID: "other-leg", Action: feed.ActionHangup, ServesCall: true})
+		if kind := fault.KindOf(err); kind != fault.KindNotFound {
+			t.Fatalf("action %d: %s", i+1, kind)
+		}
+	}
+
+	ended := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_ = w.audit.Run(ctx) // ends with ctx
+	}()
+	stop()
+	<-ended
+	if got := audittest.Entries(t, w.audit, "demo", "call.control"); len(got) != 0 {
+		t.Errorf("the audit log has %q", got)
 	}
 }
 

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"fmt"
 
 	"trunkline/internal/fault"
@@ -14,26 +13,6 @@ const MaxDepth = 16
 // rootFactor is the number by which AccountsPerTenant is multiplied for a root account,
 // below which an operator may have many tenants.
 const rootFactor = 100
-
-// checkNewPlace returns an error if no account can be created below the parent: see
-// Tree.checkPlace. It returns nil for a parent that does not exist.
-func (d *Directory) checkNewPlace(ctx context.Context, parentRef string) error {
-	if parentRef == "" {
-		return nil
-	}
-
-	tree := d.Tree()
-	parent, known := tree.Resolve(parentRef)
-	if !known {
-		if err := d.changes.poll(ctx); err != nil { // another process may have just created it
-			return err
-		}
-		tree = d.Tree()
-		parent, _ = tree.Resolve(parentRef)
-	}
-
-	return tree.checkPlace(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant)
-}
 
 // checkPlace returns fault.KindInvalid if moved (nil: an account to create) would be deeper
 // than MaxDepth below parent (nil: a root account), or have an account deeper than that

@@ -124,6 +124,49 @@ func TestATenantHasAQuotaOfAccounts(t *testing.T) {
 	wantKind(t, "a root that is full", create("last", "root"), fault.KindConflict)
 }
 
+// Two nodes create an account at once: each knows the tree without the other's.
+func TestAQuotaOfAccountsHoldsOnTwoNodesAtOnce(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		settings := DefaultSettings()
+		settings.AccountsPerTenant = 3
+		a := startService(t, cfg, Config{Settings: settings})
+		create := func(s *testService, id, parent string) error {
+			_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: id, Domain: id, Parent: parent})
+			return err
+		}
+
+		for _, pair := range [][2]string{{"root", ""}, {"tenant", "root"}, {"one", "tenant"}, {"two", "tenant"}} {
+			if err := create(a, pair[0], pair[1]); err != nil {
+				t.Fatal(pair, err)
+			}
+		}
+
+		// b has read the tree, and nothing polls: it does not see the third.
+		b := startService(t, cfg, Config{Settings: settings})
+		if err := create(a, "three", "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, "the fourth, on a node that knows two", create(b, "four", "tenant"), fault.KindConflict)
+	})
+}
+
+func TestAnUpdateThatKeepsTheParentKeepsTheStoredOne(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startService(t, cfg, Config{})
+		for _, pair := range [][2]string{{"old", ""}, {"new", ""}, {"moved", "old"}} {
+			must(s.CreateAccount(t.Context(),
+				NewAccount{ID: pair[0], Name: pair[0], Domain: pair[0], Parent: pair[1]}))(t)
+		}
+
+		must(s.UpdateAccount(t.Context(), "moved", AccountUpdate{Name: "moved", Domain: "moved", Parent: "new"}))(t)
+		updated := must(s.UpdateAccount(t.Context(), "moved",
+			AccountUpdate{Name: "renamed", Domain: "moved", KeepParent: true}))(t)
+		if updated.ParentID != "new" {
+			t.Errorf("the parent is %q, want the one stored last", updated.ParentID)
+		}
+	})
+}
+
 // A tree that is deeper than the limit loads, is answered from, and can shrink.
 func TestDeeperTreesStillLoad(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})

@@ -34,13 +34,17 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
-	if err := d.checkNewPlace(ctx, n.Parent); err != nil {
-		return Account{}, err
-	}
 
 	account := buildAccount(n, d.cfg.storedNow())
 	entry := d.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+		// Read here: memory may lack what another node has just created.
+		accounts, err := selectAccounts(ctx, tx)
+		if err != nil {
+			return err
+		}
+
+		tree, _ := buildTree(accounts)
 		if n.Parent != "" {
 			parent, err := resolveAccount(ctx, tx, n.Parent)
 			if fault.KindOf(err) == fault.KindNotFound {
@@ -51,10 +55,13 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 			}
 
 			account.ParentID = parent.ID
+			if err := tree.checkPlace(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant); err != nil {
+				return err
+			}
 		}
 
 		by := newNamer(n.By, n.FromFeed)
-		d.cfg.checkNames(d.Tree(), by, account, Account{}, n.ID != "", &bad)
+		d.cfg.checkNames(tree, by, account, Account{}, n.ID != "", &bad)
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
 		}
@@ -107,10 +114,12 @@ func checkAccountUnique(ctx context.Context, tx *sql.Tx, a Account) error {
 
 // AccountUpdate has the new values of an account's fields.
 type AccountUpdate struct {
-	Name    string
-	Domain  string
-	Parent  string // id; "" for a root account
-	IfMatch string // If-Match header; "" for an unconditional update
+	Name   string
+	Domain string
+	Parent string // id; "" for a root account
+	// KeepParent leaves the account where it stands, and Parent is not read: the caller may know an older one.
+	KeepParent bool
+	IfMatch    string // If-Match header; "" for an unconditional update
 
 	TimeZone string // IANA name; "" to keep the stored one
 
@@ -144,6 +153,10 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		}
 		if err := entitytag.Require(u.IfMatch, account.ETag()); err != nil {
 			return err
+		}
+
+		if u.KeepParent {
+			u.Parent = account.ParentID
 		}
 
 		_, known := tree.Account(u.Parent)

@@ -188,12 +188,12 @@ func looksLikeDomain(name string) bool {
 }
 
 // checkNotDeleted returns fault.KindConflict if a deleted account had the name or domain of
-// a: its phones, platforms and logins may still use them.
+// a, or one of them as its id: its phones, platforms and logins may still use them.
 func (d *Directory) checkNotDeleted(ctx context.Context, tx *sql.Tx, a Account) error {
 	since := d.cfg.Now().Add(-d.cfg.Accounts.PurgeAfter).UnixMilli()
 	return conflictIfExists(ctx, tx,
 		fault.Conflict("The name or domain is that of a deleted account, and is taken until account.purge_after has passed"),
 		"reading deleted accounts",
-		`SELECT 1 FROM identity_deleted_accounts WHERE deleted_at > $1 AND (id = $3 OR name IN ($2, $3, $4) OR domain IN ($4, $5, $6))`,
+		`SELECT 1 FROM identity_deleted_accounts WHERE deleted_at > $1 AND (id IN ($3, $4) OR name IN ($2, $3, $4) OR domain IN ($4, $5, $6))`,
 		since, a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))
 }

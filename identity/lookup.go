@@ -69,7 +69,7 @@ func (d *Directory) lookupUser(ctx context.Context, id string) {
 	case err != nil:
 		d.metrics.reloadErrors.Inc() // if the error persists, Run logs it
 	default:
-		d.userStates.put(map[string]userState{id: state})
+		d.userStates.add(id, state)
 	}
 }
 

@@ -48,3 +48,19 @@ func TestUnknownAccountsDoNotHammerTheDatabase(t *testing.T) {
 		t.Errorf("%d lookups, want %d", lookups, accountLookupsPerSecond)
 	}
 }
+
+// While a lookup reads its row, a reload may bring a newer one.
+func TestALookupLeavesTheStateThatAReloadBrought(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
+	user := must(s.CreateUser(t.Context(),
+		NewUser{Account: "demo", Username: "late", Password: password, Role: RoleAdmin}))(t)
+	newer := userState{accountID: "demo", role: RoleUser, generation: 1}
+	s.userStates.put(map[string]userState{user.ID: newer})
+
+	s.lookupUser(t.Context(), user.ID)
+
+	state, _ := s.userStates.find(user.ID)
+	if state.role != newer.role || state.generation != newer.generation {
+		t.Errorf("the lookup put %+v over %+v", state, newer)
+	}
+}

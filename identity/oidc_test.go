@@ -339,6 +339,30 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 	})
 }
 
+func TestUsersThatAProvidersLoginCreatesCountAgainstTheQuota(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
+		p, at := oidcprovider.Start(t), newClock()
+		cfg := withProvider(p, at.now)
+		cfg.Accounts = DefaultAccountSettings()
+		s := startService(t, db, cfg).demo(t)
+		cfg.Accounts.Users = len(must(s.ListUsers(t.Context(), "demo"))(t)) + 1
+		s = startService(t, db, cfg)
+		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+
+		dave := claimsWith("sub", "u-2")
+		dave["preferred_username"], dave["extension"] = "dave", "1009"
+		_, err := s.LoginByToken(t.Context(), p.Token(dave), from)
+		if f := fault.As(err); f.Kind != fault.KindForbidden || len(f.Fields) != 1 || f.Fields[0].Code != "full" {
+			t.Errorf("the first login of one too many: %v", err)
+		}
+
+		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+		if again.ID != carol.ID {
+			t.Error("the user who is there already may not log in")
+		}
+	})
+}
+
 func TestWithoutAProviderTokensAreNothing(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	p := oidcprovider.Start(t)

@@ -79,9 +79,13 @@ func NewPurge(d *Directory, settings AccountSettings, erasers []Eraser, log *slo
 }
 
 const (
-	purgeInterval    = time.Minute
-	purgeLeaseTime   = 2 * time.Minute // renewed after each call of an Eraser
-	purgeAgainAfter  = 24 * time.Hour  // for data stored late, such as records that were still in Kafka
+	purgeInterval   = time.Minute
+	purgeLeaseTime  = 2 * time.Minute // renewed after each call of an Eraser
+	purgeAgainAfter = 24 * time.Hour  // for data stored late, such as records that were still in Kafka
+	// purgeAgainShare is the part of the time since the account's retention ended that passes before it is
+	// purged again: a day in the first ten days, then more and more. It never ends, since a rebuild
+	// from an old log brings rows back.
+	purgeAgainShare  = 10
 	purgeLogInterval = 10 * time.Second
 )
 
@@ -96,14 +100,15 @@ func (p *Purge) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunDue purges the accounts whose retention has ended, and again, every purgeAgainAfter, those
-// that were purged before. It skips accounts that another process is purging.
+// RunDue purges the accounts whose retention has ended, and again those that were purged before, after
+// purgeAgainAfter and a purgeAgainShare of the time that had passed by then. It skips accounts that another process is purging.
 func (p *Purge) RunDue(ctx context.Context) error {
 	now := p.directory.cfg.Now()
 
 	rows, err := p.directory.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
-		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
-		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli())
+		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3 AND purged_at + (purged_at - deleted_at - $4) / $5 <= $1) ORDER BY deleted_at, id`,
+		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli(), p.after.Milliseconds(),
+		purgeAgainShare)
 	due, err := sqldb.Collect(rows, err, "reading deleted accounts", sqldb.ScanColumn[string])
 	if err != nil {
 		return err

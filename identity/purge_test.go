@@ -110,6 +110,42 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 	})
 }
 
+// What comes late comes soon: an account that was deleted long ago is purged more and more seldom.
+func TestAPurgeIsRepeatedMoreSeldomTheLongerAnAccountIsDeleted(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
+		clock := newClock()
+		s := startService(t, db, Config{Now: clock.now}).demo(t)
+		purges := 0
+		counting := func(context.Context, string) (int, error) { purges++; return 0, nil }
+		purge := NewPurge(s.Directory, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
+			[]Eraser{{"rows", counting}}, slog.New(slog.DiscardHandler))
+		if err := s.remove(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+
+		purgesOf := func(days int) int {
+			purges = 0
+			for range days {
+				clock.add(24 * time.Hour)
+				if err := purge.RunDue(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return purges
+		}
+
+		purgesOf(30)
+		if got := purgesOf(10); got != 10 {
+			t.Errorf("%d purges in the first ten days, want one a day", got)
+		}
+
+		purgesOf(365)
+		if got := purgesOf(365); got < 5 || got > 12 {
+			t.Errorf("%d purges in the second year, want one in about 10 %% of the time that has passed", got)
+		}
+	})
+}
+
 func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{}).demo(t)

@@ -170,7 +170,7 @@ func TestNamesOfADeletedAccountStayTaken(t *testing.T) {
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "Other", Domain: "other.example"}))(t)
 		must(s.DeleteAndPurgeAccount(t.Context(), "gone", ""))(t)
 		taken := []NewAccount{
-			{Name: "Gone", Domain: "x.example"}, {Name: "x", Domain: "gone.example"},
+			{Name: "Gone", Domain: "x.example"}, {Name: "x", Domain: "gone.example"}, {Name: "x", Domain: "gone"},
 			{Name: "gone.example", Domain: "x.example"},
 			{ID: "Gone", Name: "x", Domain: "x.example"}, {Name: "gone", Domain: "x.example"},
 		}

@@ -38,6 +38,17 @@ func (u *userStates) put(states map[string]userState) {
 	}
 }
 
+// add puts the state of a user that is not known. One that a reload has put meanwhile is newer.
+func (u *userStates) add(id string, state userState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	_, known := u.states[id]
+	if !known {
+		u.states[id] = state
+	}
+}
+
 func (u *userStates) remove(revoked []revocation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -85,6 +85,8 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 			r.addProblem(key, fullKey, "unknown key")
 		case repeated:
 			r.addProblem(key, fullKey, "set before, on line %d", line)
+		case seen[key.Value+"_file"] != 0 && g.fileSecret(key.Value+"_file") != nil:
+			r.addProblem(key, fullKey, "%s_file is set too: unset one", fullKey)
 		case m.group != nil:
 			r.readGroup(m.group, value)
 		case m.list != nil:

@@ -230,7 +230,8 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 	}
 
 	failed := s.scanOpen(ctx, partition, from, to, func(l *Letter) {
-		if !filter.matches(l) || checkTopic(l, outcome, filter.Topic) != nil {
+		// Not kept after a failure: nothing would empty the list, and it would grow with the partition.
+		if err != nil || !filter.matches(l) || checkTopic(l, outcome, filter.Topic) != nil {
 			return
 		}
 
