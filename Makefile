@@ -6,6 +6,9 @@ DATE    := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --fo
 # GOGC: the compiler collects garbage less often, which takes a quarter of its CPU, for 0.9 GB in
 # place of 0.6 GB at most. What it makes is the same, so that the cache is shared with tests.
 BUILD    = GOGC=400 go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
+# The first build on a new machine compiles everything: without inlining and debug information that
+# takes two thirds of the time. Programs that are installed, released or measured have both.
+QUICK    = $(BUILD) -gcflags='all=-l -dwarf=false'
 SERVICES = go run ./internal/testservice/cmd/services
 # The race detector skips packages that only compute and share no data between goroutines: SQLite
 # (translated from C), ciphers, hashes, compression and the table of phone numbers. With it they
@@ -14,6 +17,7 @@ SERVICES = go run ./internal/testservice/cmd/services
 # flags.
 export RACEFLAGS = -race -gcflags=modernc.org/...=-d=checkptr=0 $(patsubst %,-gcflags=%=-race=false,modernc.org/sqlite/lib golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b crypto/pbkdf2 crypto/internal/fips140/... compress/flate github.com/nyaruka/phonenumbers)
 RACE     = go test $(RACEFLAGS) -vet=off
+MEASURE  = go run -C .ci/benchmarks . -root '$(CURDIR)' $(if $(OLD),-old '$(OLD)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(ROWS),-rows '$(ROWS)')
 FUZZTIME ?= 10s
 BENCH    ?= .
 KUBERNETES = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/trunkline/kubernetes
@@ -28,13 +32,13 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test kubernetes arm64 compose image up down install site
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench benchmarks compare services services-stop artifacts release upgrade-test kubernetes arm64 compose image up down install site
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build and run a server on the embedded backends with demo traffic; Ctrl-C stops both
-	@$(BUILD) -o bin/ ./cmd/trunkline
+	@$(QUICK) -o bin/ ./cmd/trunkline
 	@deploy/run.sh bin/trunkline
 
 build: ## bin/trunkline and bin/trunkline-bench
@@ -70,7 +74,7 @@ test-stress: ## faults under load: fanout with real Kafka and Redis
 
 test-e2e: ## the built program end to end; the chart, compose and the image
 	$(call timed,$@,$(RACE) -p 2 -parallel 4 -timeout 60m ./e2e ./deploy)
-	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...) && (cd .ci/release && go test -vet=off ./...))
+	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...) && (cd .ci/release && go test -vet=off ./...) && (cd .ci/benchmarks && go test -vet=off ./...))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
@@ -80,6 +84,7 @@ lint: ## gofmt, go vet, staticcheck
 	cd .ci/s3 && go vet ./...
 	cd .ci/sbom && go vet ./...
 	cd .ci/release && go vet ./...
+	cd .ci/benchmarks && go vet ./...
 
 fmt: ## gofmt everything
 	gofmt -l -w .
@@ -97,8 +102,13 @@ bench: ## benchmarks that match BENCH (all), as tables for docs/benchmarks.md
 	|| { cat bin/bench.txt; exit 1; }
 	@awk -f deploy/bench.awk bin/bench.txt
 
-compare: ## the path of an event against an earlier build: make compare OLD=<revision> [ROUNDS=3]
-	@deploy/compare.sh '$(OLD)' $(ROUNDS)
+benchmarks: ## all tables of docs/benchmarks.md, beside an earlier build and Centrifugo: make benchmarks [OLD=<revision>] [ROUNDS=2] [ROWS=<regexp>]; an hour, on an idle machine
+	@mkdir -p bin
+	@$(SERVICES) run -- $(MEASURE)
+
+compare: ## the path of an event beside an earlier build and Centrifugo, printed: make compare [OLD=<revision>] [ROUNDS=2] [ROWS=<regexp>]
+	@mkdir -p bin
+	@$(MEASURE) -page '' -results bin/compare.json -rows '$(or $(ROWS),^(one-1000-ws|busy|highest-5000-ws|many|hundred)$$)'
 
 services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s services)"
 	@$(SERVICES) start

@@ -37,6 +37,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/memorylimit"
+	"trunkline/internal/retry"
 	"trunkline/internal/selfcheck"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
@@ -123,6 +124,8 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 			return nil, err
 		}
 	}
+
+	a.lifecycle.addRun("release of the start's memory", a.releaseStart)
 
 	return a, nil
 }
@@ -467,6 +470,24 @@ func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer
 	p := a.cluster.NewProducer(cfg)
 	a.lifecycle.addClose(name, p.Close)
 	return p
+}
+
+// startLasts is the time after which nothing of the start is under way: partitions are assigned and
+// read, caches are filled.
+const startLasts = 10 * time.Second
+
+// releaseStart returns to the kernel what only the start needed.
+func (a *App) releaseStart(ctx context.Context) error {
+	if !retry.Sleep(ctx, startLasts) {
+		return nil
+	}
+
+	err := memorylimit.ReleaseStart()
+	if err != nil {
+		a.log.Warn("memory of the start not released", "error", err)
+	}
+
+	return nil
 }
 
 // nodeName returns a new unique name for this process.

@@ -71,7 +71,7 @@ var owners = map[string][]string{
 	"github.com/jackc/pgx/v5":             {"internal/sqldb", "internal/testservice"},
 	"modernc.org/sqlite":                  {"internal/sqldb"},
 	"github.com/testcontainers":           {"internal/testservice"},
-	"github.com/golang-jwt/jwt/v5":        {"identity", "internal/testservice"},
+	"github.com/golang-jwt/jwt/v5":        {"identity", "internal/testservice", "cmd/trunkline-bench"},
 	"github.com/coreos/go-oidc/v3":        {"identity/oidc", "internal/testservice"},
 	"golang.org/x/oauth2":                 {"identity/oidc", "internal/kafka"},
 	"github.com/aws":                      {"internal/kafka"},

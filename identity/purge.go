@@ -101,12 +101,14 @@ func (p *Purge) Run(ctx context.Context) error {
 }
 
 // RunDue purges the accounts whose retention has ended, and again those that were purged before, after
-// purgeAgainAfter and a purgeAgainShare of the time that had passed by then. It skips accounts that another process is purging.
+// purgeAgainAfter and a purgeAgainShare of the time that had passed by then. It skips accounts that another
+// process is purging.
 func (p *Purge) RunDue(ctx context.Context) error {
 	now := p.directory.cfg.Now()
 
 	rows, err := p.directory.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
-		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3 AND purged_at + (purged_at - deleted_at - $4) / $5 <= $1) ORDER BY deleted_at, id`,
+		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR
+		purged_at <= $3 AND purged_at + (purged_at - deleted_at - $4) / $5 <= $1) ORDER BY deleted_at, id`,
 		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli(), p.after.Milliseconds(),
 		purgeAgainShare)
 	due, err := sqldb.Collect(rows, err, "reading deleted accounts", sqldb.ScanColumn[string])

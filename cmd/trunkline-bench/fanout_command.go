@@ -23,6 +23,7 @@ type fanoutBench struct {
 	stalled              float64 // fraction of subscribers, --stall
 	resume               string
 	floor                string
+	peer, peerSecret     string
 
 	selfCommand func(args ...string) (*exec.Cmd, error) // runs this program, for a floor
 }
@@ -80,5 +81,9 @@ func (b *fanoutBench) addFlags(command *cobra.Command) {
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")
 	flags.StringVar(&b.floor, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")
-	_ = flags.MarkHidden("floor") // fails only for an unknown name
+	flags.StringVar(&b.peer, "peer", "", "measure another server instead of Trunkline: centrifugo")
+	flags.StringVar(&b.peerSecret, "peer-secret", "", "with --peer, the key of its tokens (HS256)")
+	for _, name := range []string{"floor", "peer", "peer-secret"} {
+		_ = flags.MarkHidden(name) // fails only for an unknown name
+	}
 }

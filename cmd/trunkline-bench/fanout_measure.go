@@ -101,11 +101,17 @@ type fanoutCounters struct {
 	published uint64
 	acks      *load.Histogram
 	server    load.Usage
+	processes map[int]time.Duration // CPU of each process of the server
 	loader    load.Usage
 }
 
 func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err error) {
 	m.server, err = r.observer.usage(ctx, false)
+	if err != nil {
+		return m, err
+	}
+
+	m.processes, err = r.observer.cpuByProcess()
 	if err != nil {
 		return m, err
 	}
@@ -144,6 +150,11 @@ func (r *fanoutRun) reportDifference(from, to fanoutCounters) {
 		report.Usage = &usage
 		usage.CPUSeconds = (to.server.CPU - from.server.CPU).Seconds()
 		usage.RSSBytesEnd = to.server.RSS
+
+		usage.ProcessCPUSeconds = map[int]float64{}
+		for pid, cpu := range to.processes {
+			usage.ProcessCPUSeconds[pid] = (cpu - from.processes[pid]).Seconds()
+		}
 
 		if report.Deliveries > 0 {
 			usage.CPUSecondsPerMillion = usage.CPUSeconds / float64(report.Deliveries) * 1e6

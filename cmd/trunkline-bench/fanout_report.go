@@ -9,7 +9,7 @@ import (
 
 // fanoutReport is the result of a run. Scripts depend on the JSON names, which do not change.
 type fanoutReport struct {
-	Server       string  `json:"server"` // "trunkline", or the name of the floor
+	Server       string  `json:"server"` // "trunkline", "centrifugo", or the name of the floor
 	Transport    string  `json:"transport"`
 	Subscribers  int     `json:"subscribers"`
 	Accounts     int     `json:"accounts"`
@@ -56,16 +56,17 @@ type fanoutStep struct {
 // serverUsage holds the CPU and memory of the server. Figures per connection are the increase
 // over the server without connections.
 type serverUsage struct {
-	CPUSeconds                float64 `json:"cpu_seconds"`
-	CPUSecondsPerMillion      float64 `json:"cpu_seconds_per_million_deliveries"`
-	RSSBytesBefore            int64   `json:"rss_bytes_before"`
-	RSSBytesConnected         int64   `json:"rss_bytes_connected"`
-	RSSBytesEnd               int64   `json:"rss_bytes_end"`
-	RSSBytesPerConnection     float64 `json:"rss_bytes_per_connection"`
-	GoBytesPerConnection      float64 `json:"go_bytes_per_connection,omitempty"` // heap and stacks in use
-	ConnectCPUMicroseconds    float64 `json:"cpu_us_per_handshake"`
-	IdleCPUMicrosecondsPerSec float64 `json:"idle_cpu_us_per_connection_second,omitempty"`
-	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // without connections
+	CPUSeconds                float64         `json:"cpu_seconds"`
+	CPUSecondsPerMillion      float64         `json:"cpu_seconds_per_million_deliveries"`
+	ProcessCPUSeconds         map[int]float64 `json:"cpu_seconds_by_process"` // by --server-pid
+	RSSBytesBefore            int64           `json:"rss_bytes_before"`
+	RSSBytesConnected         int64           `json:"rss_bytes_connected"`
+	RSSBytesEnd               int64           `json:"rss_bytes_end"`
+	RSSBytesPerConnection     float64         `json:"rss_bytes_per_connection"`
+	GoBytesPerConnection      float64         `json:"go_bytes_per_connection,omitempty"` // heap and stacks in use
+	ConnectCPUMicroseconds    float64         `json:"cpu_us_per_handshake"`
+	IdleCPUMicrosecondsPerSec float64         `json:"idle_cpu_us_per_connection_second,omitempty"`
+	BaseCPUMicrosecondsPerSec float64         `json:"base_cpu_us_per_second,omitempty"` // without connections
 }
 
 // fault returns an error unless every subscriber received every event once and in order.

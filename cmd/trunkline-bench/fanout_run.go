@@ -73,8 +73,13 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 		return err
 	}
 
+	path := channelPath + "/ws"
+	if r.peer != "" {
+		path = centrifugoPath
+	}
+
 	r.load, err = load.New(load.Config{
-		URL: r.url + channelPath + "/ws", Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
+		URL: r.url + path, Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
 		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: load.Resume(r.resume),
 	})
 
@@ -101,6 +106,10 @@ func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Cli
 		groups, err = r.splitSubscribers(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
 
 		return slices.Repeat([]string{floorAccount}, r.accounts), process, groups, err
+	}
+
+	if r.peer != "" {
+		return r.openCentrifugo(ctx)
 	}
 
 	made, err := r.openAccounts(ctx, run, identity.RoleUser)

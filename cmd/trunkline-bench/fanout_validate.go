@@ -46,6 +46,10 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
 	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != load.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
+	case b.peer != "" && b.peer != peerCentrifugo:
+		return cli.Usagef("--peer is %s, not %q", peerCentrifugo, b.peer)
+	case b.peer != "" && (b.floor != "" || b.everyAccount || b.username != "" || resume != load.ResumeNever):
+		return cli.Usagef("a peer has subscribers of one account each, which do not resume")
 	}
 
 	return b.validateShared(false)

@@ -71,6 +71,19 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum load.Usage, err
 	return sum, nil
 }
 
+// cpuByProcess returns the CPU time of each process so far.
+func (o *observer) cpuByProcess() (map[int]time.Duration, error) {
+	used := map[int]time.Duration{}
+	for _, pid := range o.pids {
+		u, err := load.ProcessUsage(pid)
+		if err != nil {
+			return nil, err
+		}
+		used[pid] = u.CPU
+	}
+	return used, nil
+}
+
 // windowUsage holds the server's usage during the measurement.
 type windowUsage struct {
 	CPUSeconds           float64 `json:"cpu_seconds"`

@@ -12,7 +12,7 @@ const (
 	// long after a change of the SDP the address from before it gives way to the first packet.
 	peerSilence = time.Second
 	// probationPackets is the number of packets with consecutive numbers that another address sends before it is
-	// the peer's. Asterisk asks for 4, FreeSWITCH for 10.
+	// the peer's: a tenth of a second of speech, which a single forged packet is not.
 	probationPackets = 5
 )
 

@@ -24,6 +24,7 @@ const (
 // Group is a set of subscribers that share a token.
 type Group struct {
 	Token   string
+	Query   url.Values // added to the URL's, for a server that takes its token there
 	Sockets int
 	First   int // first of the streams that the token allows
 	Streams int // number of streams

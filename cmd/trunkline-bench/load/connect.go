@@ -86,7 +86,7 @@ func (l *Load) open(ctx context.Context, c *conn) error {
 		localAddr = l.cfg.Sources[c.slot%n]
 	}
 
-	o, err := l.target.dial(ctx, localAddr, c.group.Token, c.resumeFrom)
+	o, err := l.target.dial(ctx, localAddr, c.group, c.resumeFrom)
 	if err != nil {
 		l.countRefusal(err)
 		return err

@@ -10,10 +10,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,8 +43,8 @@ func (r *Refusal) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("upgrade refused: %d %s %s", r.Status, http.StatusText(r.Status), r.Body))
 }
 
-// dial opens one connection, up to and including the handshake.
-func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
+// dial opens one connection of a group, up to and including the handshake.
+func (t *target) dial(ctx context.Context, localAddr netip.Addr, group *Group,
 	resumeFrom []byte) (*establishedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
 		conn = o.tls
 	}
 
-	o.buffered, err = t.upgrade(conn, token, resumeFrom)
+	o.buffered, err = t.upgrade(conn, group, resumeFrom)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +107,11 @@ func dupSocket(c net.Conn) (fd int, err error) {
 const acceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // upgrade performs the WebSocket handshake.
-func (t *target) upgrade(conn net.Conn, token string, resumeFrom []byte) (early []byte, err error) {
+func (t *target) upgrade(conn net.Conn, group *Group, resumeFrom []byte) (early []byte, err error) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce) // never fails
 	key := base64.StdEncoding.EncodeToString(nonce)
-	_, err = conn.Write(t.request(key, token, resumeFrom))
+	_, err = conn.Write(t.request(key, group, resumeFrom))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the upgrade: %w", err)
 	}
@@ -136,14 +136,13 @@ func (t *target) upgrade(conn net.Conn, token string, resumeFrom []byte) (early 
 	return bytes.Clone(early), err
 }
 
-func (t *target) request(key, token string, resumeFrom []byte) []byte {
-	query := t.query.Encode()
+func (t *target) request(key string, group *Group, resumeFrom []byte) []byte {
+	values := maps.Clone(t.query)
+	maps.Copy(values, group.Query)
 	if len(resumeFrom) > 0 {
-		if query != "" {
-			query += "&"
-		}
-		query += "since=" + url.QueryEscape(string(resumeFrom))
+		values.Set("since", string(resumeFrom))
 	}
+	query := values.Encode()
 
 	path := t.path
 	if query != "" {
@@ -152,8 +151,8 @@ func (t *target) request(key, token string, resumeFrom []byte) []byte {
 
 	b := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n", path, t.host, key)
-	if token != "" {
-		b = fmt.Appendf(b, "Authorization: Bearer %s\r\n", token)
+	if group.Token != "" {
+		b = fmt.Appendf(b, "Authorization: Bearer %s\r\n", group.Token)
 	}
 
 	return append(b, "\r\n"...)
