@@ -2,8 +2,9 @@
 # Starts deploy/compose.yaml on a Docker of its own, in namespaces of its own, with stand-ins for the
 # images of others. 100 WebSocket clients behind the balancer receive 50 events a second, posted over
 # HTTP, while each fanout node is restarted; every client must receive every event once. It needs
-# root, dockerd, iptables, haproxy, prometheus, redis-server, PostgreSQL and java, and leaves nothing
-# behind but the docker compose that it builds, in a cache folder.
+# root, Go, git, dockerd and docker, iptables, haproxy, prometheus, redis-server, PostgreSQL, java, jq,
+# curl, setpriv, and Kafka in the cache folder of make test; the first time the network, for modules.
+# It leaves nothing behind but what it builds, in a cache folder.
 # usage: [COMPOSE_SECONDS=120] .ci/compose/run.sh [FOLDER]
 set -euo pipefail
 folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/trunkline/compose}

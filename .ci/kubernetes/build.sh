@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds what .ci/kubernetes/run.sh needs into a folder: Kubernetes, etcd, Helm and the network
 # plugins from their modules, and the images of this Trunkline and of the version before. The first
-# build takes about twenty minutes of CPU; a change of go.mod repeats it.
+# build takes about twenty minutes of CPU; a change of go.mod repeats it. It needs Go, git and the
+# network, for modules.
 # usage: .ci/kubernetes/build.sh FOLDER [REVISION OF THE VERSION BEFORE]
 set -euo pipefail
 folder=$1

@@ -2,8 +2,9 @@
 # Runs the chart on a Kubernetes of one node, in namespaces of its own: ten pods of the version
 # before, on Kafka, Redis, PostgreSQL and an S3 store outside it. 200 WebSocket clients receive 50
 # events a second while the pods are restarted, evicted, scaled, upgraded to this version and rolled
-# back; every client must receive every event once. It needs root, containerd, runc and iptables, and
-# leaves nothing behind but its log.
+# back; every client must receive every event once. It needs root, containerd, runc,
+# iptables, ip, curl, jq, openssl, redis-server, PostgreSQL and java, and leaves nothing behind but
+# its log.
 # usage: .ci/kubernetes/run.sh FOLDER [SECONDS]    FOLDER: of build.sh; SECONDS: of the load (420)
 set -euo pipefail
 folder=$1
