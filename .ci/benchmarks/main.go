@@ -32,7 +32,8 @@ func benchmarks(ctx context.Context) error {
 	root := flag.String("root", "../..", "folder of the tree")
 	revision := flag.String("old", "eb5c4dd", "the earlier build")
 	rounds := flag.Int("rounds", 2, "times that each build runs")
-	rows := flag.String("rows", ".", "regular expression of what to measure: names of scenarios, go:FOLDER of Go benchmarks")
+	rows := flag.String("rows", ".",
+		"regular expression of what to measure: names of scenarios, go:FOLDER of Go benchmarks")
 	kept := flag.String("results", "bin/benchmarks.json", "file with the figures of all runs, below the root")
 	page := flag.String("page", "docs/benchmarks.md", "page with the tables, below the root; empty: print them")
 	flag.Parse()
@@ -164,7 +165,8 @@ func build(ctx context.Context, tree, revision string) (m *machine, oldTree stri
 		{tree, "go build -o " + m.programs[ours] + " ./cmd/trunkline"},
 		{tree, "go build -o " + m.benchProgram + " ./cmd/trunkline-bench"},
 		{oldTree, "go build -tags grpcnotrace -o " + m.programs[old] + " ./cmd/trunkline"},
-		{filepath.Join(tree, ".ci/benchmarks"), "go build -o " + m.programs[centrifugo] + " github.com/centrifugal/centrifugo/v6"},
+		{filepath.Join(tree, ".ci/benchmarks"),
+			"go build -o " + m.programs[centrifugo] + " github.com/centrifugal/centrifugo/v6"},
 	}
 	for _, step := range steps {
 		log.Print(step.words)

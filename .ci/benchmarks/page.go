@@ -71,7 +71,8 @@ func tables(r *results) string {
 				continue // the old tree alone has it
 			}
 			ratio, _ := m.ratio(old)
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", folder, name, value(m.Values[ours]), value(m.Values[old]), short(ratio))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", folder, name, value(m.Values[ours]), value(m.Values[old]),
+				short(ratio))
 			folder = ""
 		}
 	}
@@ -103,14 +104,17 @@ func scenarioLine(load string, f figure, m *measured) string {
 		goals = append(goals, g.text(m))
 	}
 
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", load, f.unit, value(m.Values[ours]), value(m.Values[old]),
-		value(m.Values[centrifugo]), value(m.Values[beside]), strings.Join(ratios, ", "), strings.Join(goals, ", "))
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n",
+		load, f.unit, value(m.Values[ours]), value(m.Values[old]), value(m.Values[centrifugo]),
+		value(m.Values[beside]), strings.Join(ratios, ", "), strings.Join(goals, ", "))
 }
 
 // text returns the goal, bold if it is missed.
 func (g goal) text(m *measured) string {
 	got, ok := median(m.Values[ours]), true
-	names := map[string]string{"": "", old: "old ", centrifugo: "Centrifugo ", plain: "floor ", coalesced: "floor ", base: "base "}
+	names := map[string]string{
+		"": "", old: "old ", centrifugo: "Centrifugo ", plain: "floor ", coalesced: "floor ", base: "base ",
+	}
 	if g.against != "" {
 		got, ok = m.ratio(g.against)
 	}

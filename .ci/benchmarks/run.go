@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func (m *machine) run(ctx context.Context, s scenario, build string) (r report, 
 
 	if build == plain || build == coalesced {
 		scheme := map[bool]string{true: "https", false: "http"}[s.secure]
-		return m.bench(ctx, nil, args+" --floor "+build+" --url "+scheme+"://127.0.0.1")
+		return m.climb(ctx, nil, args+" --floor "+build+" --url "+scheme+"://127.0.0.1")
 	}
 
 	servers := &servers{machine: m, secure: s.secure}
@@ -87,14 +88,20 @@ func (m *machine) run(ctx context.Context, s scenario, build string) (r report, 
 		return r, err
 	}
 
-	args += " --url " + servers.url + " --insecure --server-pid " + strings.Join(servers.pids(), ",")
+	pids := servers.pids()
+	if s.idle {
+		time.Sleep(restBefore)
+		pids = pids[len(pids)-1:]
+	}
+
+	args += " --url " + servers.url + " --insecure --server-pid " + strings.Join(pids, ",")
 	if build == centrifugo {
 		args += " --peer centrifugo --peer-secret " + centrifugoSecret
 	} else {
 		args = nameAccounts(args) + " --username bench --domain root.test --through kafka"
 	}
 
-	r, err = m.bench(ctx, servers.loadEnvironment(), args)
+	r, err = m.climb(ctx, servers.loadEnvironment(), args)
 	r.ServerPID = strconv.Itoa(servers.server.Process.Pid)
 	return r, err
 }
@@ -107,6 +114,27 @@ func nameAccounts(args string) string {
 		panic("a scenario's arguments begin with --accounts N")
 	}
 	return "--account " + strings.Join(accountIDs()[:count], ",") + " " + strings.Join(words[2:], " ")
+}
+
+// climb runs the load. A climb whose first rate is too high begins again at half of it, twice at most.
+func (m *machine) climb(ctx context.Context, environment []string, args string) (r report, err error) {
+	for range 3 {
+		r, err = m.bench(ctx, environment, args)
+		if err != nil || len(r.Climb) == 0 || r.heldRate() > 0 {
+			return r, err
+		}
+
+		words := strings.Fields(args)
+		at := slices.Index(words, "--rate") + 1
+		rate, err := strconv.ParseFloat(words[at], 64)
+		if err != nil {
+			return r, err
+		}
+
+		words[at] = strconv.FormatFloat(rate/2, 'f', -1, 64)
+		args = strings.Join(words, " ")
+	}
+	return r, nil
 }
 
 // benchTimeout ends a run of the load that does not end by itself.

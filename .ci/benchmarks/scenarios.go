@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // The builds that a scenario compares.
 const (
 	ours       = "ours"
@@ -21,6 +23,7 @@ type scenario struct {
 	// args of a build in place of args
 	differ  map[string]string
 	figures []figure
+	idle    bool // connections at rest: of the server's process alone, after its start's memory is released
 	rest    bool // no load: one server on the embedded default
 }
 
@@ -69,60 +72,74 @@ func scenarios() []scenario {
 	return []scenario{
 		{name: "one-1000-ws", load: "25 events/s to 1,000 ws", builds: single, figures: []figure{one, p99()},
 			args: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"},
-		{name: "one-1000-wss", load: "25 events/s to 1,000 wss", builds: single, figures: []figure{one, p99()}, secure: true,
-			args: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"},
+		{name: "one-1000-wss", load: "25 events/s to 1,000 wss", builds: single, secure: true,
+			figures: []figure{one, p99()},
+			args:    "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"},
 		{name: "one-5000-ws", load: "5 events/s to 5,000 ws", builds: single, figures: []figure{one, p99()},
 			args: "--accounts 1 --subscribers 5000 --rate 5 --duration 8s"},
-		{name: "one-5000-wss", load: "5 events/s to 5,000 wss", builds: single, figures: []figure{one, p99()}, secure: true,
-			args: "--accounts 1 --subscribers 5000 --rate 5 --duration 8s"},
+		{name: "one-5000-wss", load: "5 events/s to 5,000 wss", builds: single, secure: true,
+			figures: []figure{one, p99()},
+			args:    "--accounts 1 --subscribers 5000 --rate 5 --duration 8s"},
 		{name: "gather", load: "50 events/s to 1,000 ws, gathered for 100 ms", gather: "100ms",
 			builds: []string{ours, old, centrifugo}, figures: []figure{server(atMost(centrifugo, 0.35))},
 			args: "--accounts 1 --subscribers 1000 --rate 50 --duration 8s"},
 		{name: "many", load: "2,000 events/s of 200 accounts to ten ws each", builds: []string{ours, old, centrifugo},
-			figures: []figure{every(atMost(centrifugo, 0.6)), server(), p50(atMost(centrifugo, 1)), p99(atMost(centrifugo, 0.75))},
-			args:    "--accounts 200 --subscribers 2000 --rate 2000 --duration 10s"},
+			figures: []figure{
+				every(atMost(centrifugo, 0.6)), server(), p50(atMost(centrifugo, 1)), p99(atMost(centrifugo, 0.75)),
+			},
+			args: "--accounts 200 --subscribers 2000 --rate 2000 --duration 10s"},
 		{name: "hundred", load: "100 events/s to 100 ws", builds: []string{ours, old, centrifugo},
-			figures: []figure{every(atMost(centrifugo, 0.7)), server(), p50(atMost(centrifugo, 0.75)), p99(atMost(centrifugo, 0.75))},
-			args:    "--accounts 1 --subscribers 100 --rate 100 --duration 10s"},
+			figures: []figure{
+				every(atMost(centrifugo, 0.7)), server(), p50(atMost(centrifugo, 0.75)), p99(atMost(centrifugo, 0.75)),
+			},
+			args: "--accounts 1 --subscribers 100 --rate 100 --duration 10s"},
 		{name: "busy", load: "80 events/s to 5,000 ws", builds: []string{ours, old, coalesced},
 			figures: []figure{p50(atMost(old, 1.1)), server()},
 			args:    "--accounts 1 --subscribers 5000 --rate 80 --duration 6s"},
 		{name: "highest-1000-ws", load: "highest rate with p99 ≤ 200 ms, 1,000 ws", builds: climb,
 			figures: []figure{held(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    "--accounts 1 --subscribers 1000 --rate 400 --climb 200ms --warmup 1s --duration 3s",
-			differ:  map[string]string{centrifugo: "--accounts 1 --subscribers 1000 --rate 60 --climb 200ms --warmup 1s --duration 3s"}},
+			args:    climbFrom(1000, 400),
+			differ:  map[string]string{centrifugo: climbFrom(1000, 60)}},
 		{name: "highest-5000-ws", load: "the same, 5,000 ws", builds: climb,
 			figures: []figure{held(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    "--accounts 1 --subscribers 5000 --rate 60 --climb 200ms --warmup 1s --duration 3s",
-			differ:  map[string]string{centrifugo: "--accounts 1 --subscribers 5000 --rate 10 --climb 200ms --warmup 1s --duration 3s"}},
-		{name: "highest-10000-ws", load: "the same, 10,000 ws", builds: climb,
+			args:    climbFrom(5000, 60),
+			differ:  map[string]string{centrifugo: climbFrom(5000, 10)}},
+		{name: "highest-9500-ws", load: "the same, 9,500 ws", builds: climb,
 			figures: []figure{held(atLeast(centrifugo, 6))},
-			args:    "--accounts 1 --subscribers 9500 --rate 15 --climb 200ms --warmup 1s --duration 3s",
-			differ:  map[string]string{centrifugo: "--accounts 1 --subscribers 9500 --rate 4 --climb 200ms --warmup 1s --duration 3s"}},
+			args:    climbFrom(9500, 15),
+			differ:  map[string]string{centrifugo: climbFrom(9500, 4)}},
 		{name: "highest-5000-wss", load: "the same, 5,000 wss", builds: climb, secure: true,
 			figures: []figure{held(atLeast(centrifugo, 4), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    "--accounts 1 --subscribers 5000 --rate 30 --climb 200ms --warmup 1s --duration 3s",
-			differ:  map[string]string{centrifugo: "--accounts 1 --subscribers 5000 --rate 8 --climb 200ms --warmup 1s --duration 3s"}},
-		{name: "matching", load: "250 events/s to 100 of 10,000 ws (base: 100 of 1,000)", builds: []string{ours, old, base},
+			args:    climbFrom(5000, 30),
+			differ:  map[string]string{centrifugo: climbFrom(5000, 8)}},
+		{name: "matching", load: "250 events/s to 100 of 9,500 ws (base: 100 of 1,000)",
+			builds:  []string{ours, old, base},
 			figures: []figure{server(atMost(base, 1.1))},
 			args:    "--accounts 95 --subscribers 9500 --rate 250 --duration 8s",
 			differ:  map[string]string{base: "--accounts 10 --subscribers 1000 --rate 250 --duration 8s"}},
-		{name: "stalled", load: "25 events/s to 1,000 ws, 5 % of which do not read (base: all read)", builds: []string{ours, base},
+		{name: "stalled", load: "25 events/s to 1,000 ws, 5 % of which do not read (base: all read)",
+			builds:  []string{ours, base},
 			figures: []figure{p99(atMost(base, 1.1))},
 			args:    "--accounts 1 --subscribers 1000 --rate 25 --duration 8s --stall 5%",
 			differ:  map[string]string{base: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"}},
-		{name: "idle-ws", load: "5,000 ws at rest", builds: []string{ours, old, centrifugo},
+		{name: "idle-ws", load: "5,000 ws at rest", idle: true, builds: []string{ours, old, centrifugo},
 			figures: []figure{connection(8), accepted(atMost(centrifugo, 0.67))},
 			args:    "--accounts 1 --subscribers 5000 --rate 1 --duration 2s --idle 4s"},
-		{name: "idle-wss", load: "5,000 wss at rest", builds: []string{ours, old, centrifugo}, secure: true,
+		{name: "idle-wss", load: "5,000 wss at rest", idle: true, builds: []string{ours, old, centrifugo}, secure: true,
 			figures: []figure{connection(20), accepted()},
 			args:    "--accounts 1 --subscribers 5000 --rate 1 --duration 2s --idle 4s"},
-		{name: "rest", load: "`serve` on the embedded default, nothing connected", builds: []string{ours, old}, rest: true,
+		{name: "rest", load: "`serve` on the embedded default, nothing connected", rest: true,
+			builds: []string{ours, old},
 			figures: []figure{
 				{"% of a core", func(r report) float64 { return r.RestCPU }, []goal{{limit: 0.5}}},
 				{"MB", func(r report) float64 { return r.RestMB }, []goal{{limit: 60}}},
 			}},
 	}
+}
+
+// climbFrom is the load of a climb to the highest rate, from events a second to sockets of one account.
+func climbFrom(sockets, rate int) string {
+	return fmt.Sprintf("--accounts 1 --subscribers %d --rate %d --climb 200ms --warmup 1s --duration 3s", sockets, rate)
 }
 
 func connection(kilobytes float64) figure {

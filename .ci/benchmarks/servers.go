@@ -61,7 +61,8 @@ func (s *servers) start(ctx context.Context, load scenario, build string) error 
 	}
 
 	redisPort := freePort()
-	err = s.spawn(nil, "redis-server", "--bind", "127.0.0.1", "--port", redisPort, "--save", "", "--appendonly", "no", "--dir", s.dir)
+	err = s.spawn(nil, "redis-server", "--bind", "127.0.0.1", "--port", redisPort, "--save", "", "--appendonly", "no",
+		"--dir", s.dir)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,8 @@ func (s *servers) start(ctx context.Context, load scenario, build string) error 
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	shared := []string{
-		"TRUNKLINE_SIP_LISTEN=off", "TRUNKLINE_DISK_MIN_FREE=0", "TRUNKLINE_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key),
+		"TRUNKLINE_SIP_LISTEN=off", "TRUNKLINE_DISK_MIN_FREE=0",
+		"TRUNKLINE_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key),
 		"TRUNKLINE_REDIS_ADDRESS=127.0.0.1:" + redisPort, "TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER=0",
 		"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS=0",
 	}
@@ -196,8 +198,8 @@ func (s *servers) atRest(ctx context.Context, build string) (r report, err error
 	}
 
 	metrics := freePort()
-	err = s.spawn([]string{"TRUNKLINE_SIP_LISTEN=off", "TRUNKLINE_DISK_MIN_FREE=0", "TRUNKLINE_LISTEN=127.0.0.1:" + freePort(),
-		"TRUNKLINE_METRICS_LISTEN=127.0.0.1:" + metrics, "TRUNKLINE_DATA_DIR=" + filepath.Join(s.dir, "server")},
+	err = s.spawn([]string{"TRUNKLINE_SIP_LISTEN=off", "TRUNKLINE_DISK_MIN_FREE=0",
+		"TRUNKLINE_LISTEN=127.0.0.1:" + freePort(), "TRUNKLINE_METRICS_LISTEN=127.0.0.1:" + metrics, "TRUNKLINE_DATA_DIR=" + filepath.Join(s.dir, "server")},
 		s.programs[build], "serve")
 	if err != nil {
 		return r, err
