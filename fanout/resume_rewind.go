@@ -86,10 +86,15 @@ func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to re
 		var before []frame
 		for next := from; next < offset; {
 			frames, upTo, err := r.history.read(ctx, st.partition, next, kafka.AtOffset(end))
-			if _, ok := errors.AsType[*kafka.GapError](err); ok {
+			gap, isGap := errors.AsType[*kafka.GapError](err)
+			switch {
+			case isGap && (gap.Kind == kafka.GapDamaged || gap.Kind == kafka.GapMissing):
+				// Messages before lost ones may have been normalized late too.
+				next = gap.Resume
+				continue
+			case isGap:
 				return offset, nil // no record before it is in the log
-			}
-			if err != nil {
+			case err != nil:
 				return 0, err
 			}
 

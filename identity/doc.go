@@ -88,14 +88,14 @@
 //   - credentials.go, login.go, phone.go: the type, logins, authentication of phones
 //   - attempt.go, limiter.go, limiter_redis.go, knownaddress.go: the limits of attempts, addresses that
 //     a user has logged in from
-//   - passwordchange.go, otp.go: changes of passwords, one-time passwords
+//   - password_change.go, otp.go: changes of passwords, one-time passwords
 //   - oidc.go: logins at an OpenID Connect provider
 //
 // Below all three:
 //
 //   - change.go, poll.go, freshness.go, change_signal.go: writing and following the database: reloading,
 //     how old memory may be, telling of changes
-//   - password.go, hash_slots.go, passwordrules.go: hashes, how many at once and whose, rules
+//   - password.go, password_hash_slots.go, password_rules.go: hashes, how many at once and whose, rules
 //   - cache.go: caches
 //   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
 //     times in the database

@@ -41,7 +41,7 @@
 //   - call.go, complete.go, platform_name.go: the call of a recording: from parameters, from its
 //     record, from a platform's name
 //   - announce.go: the event of a stored recording
-//   - store.go, dir.go, store_s3.go, store_s3_keys.go, store_s3_object.go: the objects: a
+//   - store.go, dir.go, store_s3.go, store_s3_credentials.go, store_s3_object.go: the objects: a
 //     directory, or S3
 //   - recorder.go, live_take.go, live_clock.go, live_journal.go, live_store.go: calls that this process
 //     connects: who is recorded, the two voices on one clock, the file while the call runs, and how it

@@ -29,9 +29,10 @@ func goBenchmarks() []goBenchmark {
 		{"ingest/feed/freeswitch", "^BenchmarkRead$", "1s", []string{"ns/op"}},
 		{"ingest/feed/asterisk", "^BenchmarkRead$", "1s", []string{"ns/op"}},
 		{"recording/envelope", "^BenchmarkAgainstBare$", "20x", []string{"ns/op"}},
-		{"telephony/rtp", "^BenchmarkRelay$", "1x", nil},
-		{"aisession", "^BenchmarkSessions$", "1x", nil},
+		{"telephony/rtp", "^Benchmark(Relay|RecordedRelay)$", "1x", nil},
+		{"aisession", "^Benchmark(Sessions|Dialects)$", "1x", nil},
 		{"cdrindex", "^BenchmarkIndexing$", "1x", nil},
+		{"origination/pbx", "^BenchmarkSetup$", "1x", nil},
 		{"origination", "^BenchmarkOriginate$", "500x", []string{"ns/op"}},
 	}
 }

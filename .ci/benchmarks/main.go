@@ -83,7 +83,11 @@ func (m *machine) measureAll(ctx context.Context, all *results, wanted *regexp.R
 		if !wanted.MatchString(s.name) || ctx.Err() != nil {
 			continue
 		}
-		failed = errors.Join(failed, m.measureScenario(ctx, all.begin(s.name), s, rounds), save())
+
+		row := all.begin()
+		failed = errors.Join(failed, m.measureScenario(ctx, row, s, rounds))
+		all.end(ctx, s.name, row)
+		failed = errors.Join(failed, save())
 	}
 
 	trees := map[string]string{ours: tree, old: oldTree}
@@ -92,7 +96,7 @@ func (m *machine) measureAll(ctx context.Context, all *results, wanted *regexp.R
 			continue
 		}
 
-		row := all.begin(g.name())
+		row := all.begin()
 		for round := range rounds {
 			for _, build := range []string{ours, old} {
 				log.Printf("round %d of %d: %s, %s", round+1, rounds, g.name(), build)
@@ -106,6 +110,7 @@ func (m *machine) measureAll(ctx context.Context, all *results, wanted *regexp.R
 				}
 			}
 		}
+		all.end(ctx, g.name(), row)
 		failed = errors.Join(failed, save())
 	}
 

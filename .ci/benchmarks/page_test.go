@@ -49,7 +49,7 @@ func TestAMissedGoalIsBold(t *testing.T) {
 func TestEveryScenarioHasItsRows(t *testing.T) {
 	all := &results{Rows: map[string]*row{}}
 	for _, s := range scenarios() {
-		r := all.begin(s.name)
+		r := all.begin()
 		for _, build := range s.builds {
 			args := s.args
 			if other, ok := s.differ[build]; ok {
@@ -62,6 +62,7 @@ func TestEveryScenarioHasItsRows(t *testing.T) {
 				r.add(f.unit, build, 1)
 			}
 		}
+		all.end(t.Context(), s.name, r)
 	}
 
 	page := tables(all)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +21,7 @@ type row struct {
 	Figures  map[string]*measured // by unit; of Go benchmarks, by name and unit
 }
 
-// measured is one figure: by build, its value in each round. A round without a value is NaN in no
-// list: builds that were not measured are absent.
+// measured is one figure: by build, its value in each round.
 type measured struct{ Values map[string][]float64 }
 
 func readResults(file string) (*results, error) {
@@ -48,11 +48,16 @@ func (r *results) write(file string) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-// begin returns a row without figures, in place of an earlier one.
-func (r *results) begin(name string) *row {
-	fresh := &row{Revision: r.Revision, Figures: map[string]*measured{}}
-	r.Rows[name] = fresh
-	return fresh
+// begin returns a row without figures.
+func (r *results) begin() *row {
+	return &row{Revision: r.Revision, Figures: map[string]*measured{}}
+}
+
+// end puts a measured row in the place of an earlier one, unless the measurement was interrupted.
+func (r *results) end(ctx context.Context, name string, measuredRow *row) {
+	if ctx.Err() == nil && len(measuredRow.Figures) > 0 {
+		r.Rows[name] = measuredRow
+	}
 }
 
 func (r *row) add(figure, build string, value float64) {

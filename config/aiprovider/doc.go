@@ -21,7 +21,7 @@
 //
 //   - provider.go, document.go: a provider, and its configuration as callers send it
 //   - rule.go: the queues whose calls a provider hears
-//   - service.go, store.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
+//   - service.go, rows.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
 //   - body.go, parser.go, headers.go, url.go: reading and checking a body
 //   - secret.go, open.go: sealed secrets, and a provider with its secrets for a session

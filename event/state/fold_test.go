@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -392,6 +393,27 @@ func TestAnAccountsLeastRecentEntryMakesRoom(t *testing.T) {
 		Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
 	if got := p.shows(); got != "1 available 6, 3 available 8, 4 available 8" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnEndedCallMakesRoomBeforeALiveOne(t *testing.T) {
+	p := newPlayer()
+	p.limits[Call.index()] = 2
+	p.play(callFacts(event.NameCallCreated, "live", "x"))
+	p.play(callFacts(event.NameCallCreated, "over", "y"))
+	p.play(event.Facts{Name: event.NameCallEnded, CallID: "over"})
+	p.play(callFacts(event.NameCallCreated, "next", "z"))
+
+	var calls []string
+	for _, e := range p.All() {
+		if e.Kind == Call {
+			calls = append(calls, e.ID)
+		}
+	}
+
+	slices.Sort(calls)
+	if got := strings.Join(calls, ", "); got != "live, next" {
+		t.Errorf("kept %s, want the calls that are under way", got)
 	}
 }
 

@@ -376,13 +376,35 @@ func (p *Partition) put(e, before *Entry, id event.ID) {
 	p.makeRoom(e.Key(), id)
 }
 
-// makeRoom deletes the least recent value of the key's kind and account if there are
-// too many.
+// maxBeforeEnded bounds the search of makeRoom.
+const maxBeforeEnded = 1 << 10
+
+// makeRoom deletes a value of the key's kind and account if there are too many: of the
+// least recent ones the first that has ended, else the very first. An account with many
+// calls would otherwise lose those under way and keep those that ended after they began.
 func (p *Partition) makeRoom(k Key, id event.ID) {
 	own, kind := p.accounts[k.Account], k.Kind.index()
-	if own.sizes[kind] > p.limits[kind] {
-		p.set(own.heads[kind].inAccount.after.value.Key(), nil, id)
+	if own.sizes[kind] <= p.limits[kind] {
+		return
 	}
+
+	head := &own.heads[kind]
+	leastRecent := head.inAccount.after
+	unwanted := leastRecent
+	n := leastRecent
+
+	for range maxBeforeEnded {
+		if n == head {
+			break
+		}
+		if n.value.class() == endedClass && n.value.Key() != k {
+			unwanted = n
+			break
+		}
+		n = n.inAccount.after
+	}
+
+	p.set(unwanted.value.Key(), nil, id)
 }
 
 // same reports whether the entries are equal except for their event ids.

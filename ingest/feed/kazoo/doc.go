@@ -42,6 +42,6 @@
 //     its refusals
 //   - message.go, origination_ids.go, digest_set.go: a message, the calls that click to call placed,
 //     and the messages that Kafka has already
-//   - crossbar.go, snapshot.go, account_sync.go, command.go: Kazoo's HTTP API: agents and calls, the
+//   - crossbar_accounts.go, snapshot.go, account_sync.go, command.go: Kazoo's HTTP API: agents and calls, the
 //     account tree, actions
 package kazoo
