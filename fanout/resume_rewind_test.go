@@ -150,28 +150,23 @@ func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
 	}
 }
 
-// Messages before damaged records may have been normalized late as well as those behind them.
-func TestTheSearchForLateMessagesGoesOnBeforeDamage(t *testing.T) {
-	inBubble(t, Config{Settings: Settings{RingBytes: 1}},
-		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-			close(gate)
-			synctest.Wait()
-			now := time.Now()
-			if err := f.presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
+// The search reads whole blocks of the log: damage in one of them does not hide the late messages behind it.
+func TestDamageDoesNotHideWhatTheNormalizerWasLateWith(t *testing.T) {
+	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
+	now := time.Now()
+	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
 
-			log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 10)...) // long seen
-			id := log.putAt(0, "root", event.QueueCall, now, now, 100)[0]
-			log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(10, 30)...)
-			log.damage(1, 20, 25)
-
-			starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1),
-				newFilter(directory.principal(t, "root"), f.directory))
-			if err != nil || len(starts) != 2 || starts[1].next > 10 {
-				t.Errorf("starts %v: %v, want one at the first late message", starts, err)
-			}
-		})
+	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
+	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
+	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)
+	log.damage(1, 1490, 1495)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
+	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
+	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {
+		t.Errorf("got %d from %d", len(got), got[0])
+	}
 }
 
 func TestUnknownLatenessIsAMinute(t *testing.T) {

@@ -35,7 +35,7 @@ func writePage(file string, r *results) error {
 func tables(r *results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: this tree at %s, \"old\" at %s. %s. Medians; ratios are those of builds that ran in turn. "+
-		"**Bold**: misses its goal.\n\n", r.Date, r.Revision, r.Old, r.Machine)
+		"**Bold**: misses its goal.\n\n", r.Date, strings.Join(r.revisions(), " and "), r.Old, r.Machine)
 	b.WriteString("| load | figure | ours | old | Centrifugo | floor or base | ratios: old, Centrifugo, floor | goals |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|\n")
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 )
@@ -58,6 +59,15 @@ func (r *results) end(ctx context.Context, name string, measuredRow *row) {
 	if ctx.Err() == nil && len(measuredRow.Figures) > 0 {
 		r.Rows[name] = measuredRow
 	}
+}
+
+// revisions returns those of this tree that the rows were measured at.
+func (r *results) revisions() []string {
+	measuredAt := map[string]bool{}
+	for _, one := range r.Rows {
+		measuredAt[one.Revision] = true
+	}
+	return slices.Sorted(maps.Keys(measuredAt))
 }
 
 func (r *row) add(figure, build string, value float64) {
