@@ -23,6 +23,7 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 VmFlags: rd wr mr
 `
+
 	got := cleanMappings(strings.NewReader(smaps), "/usr/bin/trunkline")
 	want := []mapping{{0x400000, 0x1a00000}, {0x1a00000, 0x3c00000}}
 	if !slices.Equal(got, want) {
