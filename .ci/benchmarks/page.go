@@ -70,9 +70,13 @@ func tables(r *results) string {
 			if len(m.Values[ours]) == 0 {
 				continue // the old tree alone has it
 			}
-			ratio, _ := m.ratio(old)
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", folder, name, value(m.Values[ours]), value(m.Values[old]),
-				short(ratio))
+
+			ratio, compared := m.ratio(old)
+			text := "–" // the old tree does not have it
+			if compared {
+				text = short(ratio)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", folder, name, value(m.Values[ours]), value(m.Values[old]), text)
 			folder = ""
 		}
 	}
