@@ -199,7 +199,8 @@ func (s *servers) atRest(ctx context.Context, build string) (r report, err error
 
 	metrics := freePort()
 	err = s.spawn([]string{"TRUNKLINE_SIP_LISTEN=off", "TRUNKLINE_DISK_MIN_FREE=0",
-		"TRUNKLINE_LISTEN=127.0.0.1:" + freePort(), "TRUNKLINE_METRICS_LISTEN=127.0.0.1:" + metrics, "TRUNKLINE_DATA_DIR=" + filepath.Join(s.dir, "server")},
+		"TRUNKLINE_LISTEN=127.0.0.1:" + freePort(), "TRUNKLINE_METRICS_LISTEN=127.0.0.1:" + metrics,
+		"TRUNKLINE_DATA_DIR=" + filepath.Join(s.dir, "server")},
 		s.programs[build], "serve")
 	if err != nil {
 		return r, err
