@@ -107,8 +107,7 @@ benchmarks: ## all tables of docs/benchmarks.md, beside an earlier build and Cen
 	@$(SERVICES) run -- $(MEASURE)
 
 compare: ## the path of an event beside an earlier build and Centrifugo, printed: make compare [OLD=<revision>] [ROUNDS=2] [ROWS=<regexp>]
-	@mkdir -p bin
-	@$(MEASURE) -page '' -results bin/compare.json -rows '$(or $(ROWS),^(one-1000-ws|busy|highest-5000-ws|many|hundred)$$)'
+	@$(MEASURE) -page '' -results '' -rows '$(or $(ROWS),^(one-1000-ws|busy|highest-5000-ws|many|hundred)$$)'
 
 services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s services)"
 	@$(SERVICES) start

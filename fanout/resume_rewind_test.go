@@ -134,24 +134,18 @@ func TestAnImpossibleLagIsTheWholeLog(t *testing.T) {
 // What the normalizer was late with has an old id and a young place in the
 // log.
 func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
-	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
-	now := time.Now()
-	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-
-	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
-	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
-	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)
-	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
-	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
-	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {
-		t.Errorf("got %d from %d", len(got), got[0])
-	}
+	checkLateNormalizer(t, func(*memoryLog) {})
 }
 
 // The search reads whole blocks of the log: damage in one of them does not hide the late messages behind it.
 func TestDamageDoesNotHideWhatTheNormalizerWasLateWith(t *testing.T) {
+	checkLateNormalizer(t, func(log *memoryLog) { log.damage(1, 1490, 1495) })
+}
+
+// checkLateNormalizer lets a client resume by the id of one partition, while the last 500 events of another were
+// normalized late; harm is done to the log before.
+func checkLateNormalizer(t *testing.T, harm func(*memoryLog)) {
+	t.Helper()
 	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
 	now := time.Now()
 	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
@@ -161,7 +155,8 @@ func TestDamageDoesNotHideWhatTheNormalizerWasLateWith(t *testing.T) {
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
 	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
 	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)
-	log.damage(1, 1490, 1495)
+	harm(log)
+
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
 	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {

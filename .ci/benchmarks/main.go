@@ -34,7 +34,7 @@ func benchmarks(ctx context.Context) error {
 	rounds := flag.Int("rounds", 2, "times that each build runs")
 	rows := flag.String("rows", ".",
 		"regular expression of what to measure: names of scenarios, go:FOLDER of Go benchmarks")
-	kept := flag.String("results", "bin/benchmarks.json", "file with the figures of all runs, below the root")
+	kept := flag.String("results", "bin/benchmarks.json", "file with the figures of all runs, below the root; empty: none")
 	page := flag.String("page", "docs/benchmarks.md", "page with the tables, below the root; empty: print them")
 	flag.Parse()
 
@@ -48,10 +48,15 @@ func benchmarks(ctx context.Context) error {
 		return err
 	}
 
-	resultsFile := filepath.Join(tree, *kept)
-	all, err := readResults(resultsFile)
-	if err != nil {
-		return err
+	all := &results{Rows: map[string]*row{}}
+	save := func() error { return nil }
+	if *kept != "" {
+		file := filepath.Join(tree, *kept)
+		all, err = readResults(file)
+		if err != nil {
+			return err
+		}
+		save = func() error { return all.write(file) }
 	}
 
 	m, oldTree, err := build(ctx, tree, *revision)
@@ -68,7 +73,7 @@ func benchmarks(ctx context.Context) error {
 		return err
 	}
 
-	failed := m.measureAll(ctx, all, wanted, *rounds, tree, oldTree, func() error { return all.write(resultsFile) })
+	failed := m.measureAll(ctx, all, wanted, *rounds, tree, oldTree, save)
 	if *page == "" {
 		fmt.Print(tables(all))
 		return failed

@@ -17,13 +17,11 @@ import (
 // report is what trunkline-bench fanout --json prints, as far as it is used here, and what this
 // program measures of a server at rest.
 type report struct {
-	DeliveriesPerSecond float64 `json:"deliveries_per_second"`
-	MeasuredSeconds     float64 `json:"measured_seconds"`
-	Deliveries          float64 `json:"deliveries"`
-	Lost                float64 `json:"lost"`
-	Duplicated          float64 `json:"duplicated"`
-	Disordered          float64 `json:"disordered"`
-	Latency             struct {
+	Deliveries float64 `json:"deliveries"`
+	Lost       float64 `json:"lost"`
+	Duplicated float64 `json:"duplicated"`
+	Disordered float64 `json:"disordered"`
+	Latency    struct {
 		P50 float64 `json:"p50"`
 		P99 float64 `json:"p99"`
 	} `json:"latency_ms"`
@@ -40,8 +38,8 @@ type report struct {
 		ConnectMicros      float64            `json:"cpu_us_per_handshake"`
 	} `json:"server_usage"`
 
-	ServerPID       string  `json:"server_pid"`
-	RestCPU, RestMB float64 // % of a core, resident MB
+	ServerPID       string  `json:"-"` // "" of a floor
+	RestCPU, RestMB float64 `json:"-"` // % of a core, resident MB
 }
 
 func (r report) allMicros() float64 { return r.Usage.CPUSeconds / r.Deliveries * 1e6 }

@@ -24,9 +24,6 @@ const (
 	centrifugoChannelHeader = "centrifugo-channels"
 )
 
-// centrifugoPartitions is the number of partitions of Trunkline's topics by default.
-const centrifugoPartitions = 8
-
 // openCentrifugo returns the channels of a run, the sink of their events, and the subscribers.
 func (r *fanoutRun) openCentrifugo(ctx context.Context) (
 	channels []string, sink load.Sink, groups []load.Group, err error) {
@@ -47,6 +44,11 @@ func (r *fanoutRun) openCentrifugo(ctx context.Context) (
 		}
 	}
 
+	s, err := r.p.Settings()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+
 	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
 		return nil, nil, nil, err
@@ -58,19 +60,15 @@ func (r *fanoutRun) openCentrifugo(ctx context.Context) (
 		}
 	})
 
-	err = cluster.EnsureTopics(ctx, []topics.Spec{{Name: centrifugoTopic, Partitions: centrifugoPartitions}})
+	// As many partitions as Trunkline's topics have: the broker's cost depends on their number.
+	err = cluster.EnsureTopics(ctx, []topics.Spec{{Name: centrifugoTopic, Partitions: s.Kafka.Partitions}})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 
-	producer := &centrifugoSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), channels: channels}
-	r.cleanup.add(func() {
-		if err := producer.producer.Close(context.WithoutCancel(ctx)); err != nil {
-			r.printf("closing the producer: %v", err)
-		}
-	})
-
-	return channels, producer, groups, nil
+	events := &centrifugoSink{kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: channels}}
+	r.cleanup.add(func() { events.close(ctx, &r.bench) })
+	return channels, events, groups, nil
 }
 
 // centrifugoQuery returns the query of a subscriber of one channel.
@@ -86,15 +84,12 @@ func (r *fanoutRun) centrifugoQuery(channel string) (url.Values, error) {
 }
 
 // centrifugoSink publishes to the topic of Centrifugo's consumer.
-type centrifugoSink struct {
-	producer *kafka.Producer
-	channels []string
-}
+type centrifugoSink struct{ kafkaSink }
 
 func (s *centrifugoSink) Publish(ctx context.Context, events []load.Event) error {
 	records := make([]kafka.Record, len(events))
 	for i, e := range events {
-		channel := []byte(s.channels[e.Stream])
+		channel := []byte(s.accounts[e.Stream])
 		records[i] = kafka.Record{
 			Topic: centrifugoTopic, Partition: kafka.AnyPartition, Key: channel, Value: e.JSON,
 			Headers: []kafka.Header{{Key: centrifugoChannelHeader, Value: channel}},
