@@ -3,7 +3,7 @@
 // audiosocket and pcmsocket.
 //
 // If this is your first change, read call.go (the interface of an ingress),
-// session.go (a session from Open to its end) and tick.go (the work of every 20 ms).
+// session.go (a session from Open to its end) and session_tick.go (the work of every 20 ms).
 //
 //	call ─ReceiveAudio─▶ jitter buffer ─▶ transcoder ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
 //	                                                  ├─ tick ─┤
@@ -54,17 +54,17 @@
 //
 // # Files
 //
-// Read call.go, what a call is for this package, then session.go and tick.go.
+// Read call.go, what a call is for this package, then session.go and session_tick.go.
 //
 //   - service.go, deps.go, settings.go, metrics.go: the service, what it needs, settings, metrics
-//   - call_update.go: the end and the transfer of a Twilio bot's call by REST, on any node
+//   - twilio_call_update.go: the end and the transfer of a Twilio bot's call by REST, on any node
 //   - platform.go: transfer and hangup by the platform, where an ingress only has the audio
 //   - call.go, request.go, announced_call.go, announcements_redis.go, dialplan_auth.go: a call, and
 //     how one is known before it comes: from the API, or from a dialplan
-//   - session.go, session_event.go, ending.go, hangup_cause.go, extensions.go, trace.go: a session,
+//   - session.go, session_event.go, ending.go, hangup_cause.go, provider_requests.go, trace.go: a session,
 //     its events, its end, what a provider may ask for, spans
 //   - account_limit.go, leases_redis.go: how many sessions an account has
-//   - pacer.go, tick.go, playout.go, outbox.go, sleep_linux.go, sleep_other.go: every 20 ms: the
+//   - pacer.go, session_tick.go, playout.go, outbox.go, sleep_linux.go, sleep_other.go: every 20 ms: the
 //     timers, a tick, audio to the caller, audio to the provider
 //   - provider_connection.go, provider_dial.go, provider_reader.go, provider_error.go,
 //     provider_probe.go, reconnect.go: the connection to a provider: dialling, reading, its errors,

@@ -20,10 +20,10 @@
 //
 //   - api.go, config.go, settings.go, metrics.go: the API, what it needs, settings, metrics
 //   - routes.go: every route
-//   - auth.go, visible.go, middleware.go: who calls, what rows it sees, and what is done with
+//   - auth.go, visible_rows.go, middleware.go: who calls, what rows it sees, and what is done with
 //     every request
 //   - cors.go, query.go: pages of other origins; parameters that no route knows
-//   - body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
+//   - decode_body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
 //   - routes_portal.go, routes_oidc.go: logins
@@ -33,8 +33,8 @@
 //     routes_deadletters.go: events in, the events channel, webhooks, explanations, dead letters
 //   - routes_reports.go, routes_queueconfig.go, routes_alerts.go, routes_feeds.go: reports,
 //     thresholds of queues, alerts, states of feeds
-//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go: calls,
-//     actions on agents and calls, AI providers and sessions
+//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go:
+//     calls, actions on agents and calls, AI providers and sessions
 //   - routes_recordings.go, recording_stream.go, routes_encryption.go, routes_callrecording.go:
 //     recordings, their encryption, and which calls are recorded
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves

@@ -27,6 +27,6 @@
 // unique index: a second one before the end of the first is refused. There
 // are no locks but those of the database.
 //
-// Read service.go first (a request from its rights to its answer), then confirm.go (its end),
-// nodes_redis.go (the way to another node) and rows.go (SQL).
+// Read service.go first (a request from its rights to its answer), then confirm_by_state.go (its end),
+// nodes_redis.go (the way to another node) and actions_sql.go (SQL).
 package control

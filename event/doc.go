@@ -7,9 +7,9 @@
 //
 // # Files
 //
-// Read wire.go and facts.go: a message and what it says.
+// Read message.go and facts.go: a message and what it says.
 //
-//   - wire.go, type.go, facts.go, nameset.go: the message, its type, its facts, sets of names
+//   - message.go, type.go, facts.go, nameset.go: the message, its type, its facts, sets of names
 //   - id.go, identity.go, position.go: ids of events, identities that drop repeats, positions in
 //     the raw log
 //   - account.go, placement.go: ids of accounts, and in which partitions an account is

@@ -42,7 +42,7 @@
 //     bound of all queues), one for permissions, one for presence, one that
 //     rebalances: the end of Run's context;
 //   - one that reads cc.state for each partition that recent snapshots needed, and one
-//     that starts and stops these (states.go): the end of Run's context;
+//     that starts and stops these (account_states.go): the end of Run's context;
 //   - one that answers other nodes' questions (explain.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
@@ -70,22 +70,22 @@
 //
 // Read subscriber.go and batch.go, then partition_stream.go for live events and replay.go for those of before.
 //
-//   - fanout.go, config.go, settings.go, metrics.go, tasks.go, sweep.go: what runs; settings,
+//   - fanout.go, config.go, settings.go, metrics.go, tasks.go, subscriber_sweep.go: what runs; settings,
 //     metrics, the goroutines, and what looks after all subscribers from time to time
-//   - channel.go, tokens.go, limits.go, limits_redis.go, disconnect.go: a request for the channel
-//     until it is a subscriber; limits; close codes
-//   - filter.go, index.go, members.go: who may have an event, and the subscribers
-//   - subscriber.go, session.go, websocket.go, sse.go: a subscriber and its queue, its past, its
+//   - channel_request.go, shared_tokens.go, limits.go, limits_redis.go, disconnect_reasons.go: a request
+//     for the channel until it is a subscriber; limits; close codes
+//   - filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the subscribers
+//   - subscriber.go, connection_record.go, websocket.go, sse.go: a subscriber and its queue, its past, its
 //     two transports
 //   - batch.go, compressed_frame.go, trace.go: the frames of a batch of events, and their spans
-//   - log.go, follower.go, partition_stream.go, ring.go, history.go: the log: which
+//   - event_log.go, follower.go, partition_stream.go, ring.go, history.go: the log: which
 //     partitions are read, reading one, and what is kept of it in memory
 //   - interest.go, placements.go, partition_accounts.go, partition_set.go: which partitions a
 //     subscriber may have events in
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
 //     replay.go: where a resume starts, and the replay from there
-//   - snapshot.go, states.go, today_figures.go: snapshots, and the state that they are made of
-//   - presence.go, presence_redis.go, rebalance.go: the other nodes, and connections that move to
+//   - snapshot.go, account_states.go, today_figures.go: snapshots, and the state that they are made of
+//   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them
 //   - explain.go, peers_redis.go: why an event did or did not reach a client, and asking the other
 //     nodes

@@ -63,40 +63,40 @@
 //
 // Directory:
 //
-//   - directory.go, snapshot.go, userstate.go, lookup.go: the type; accounts and API keys, and what
-//     is kept of users, in memory; finding what memory does not have
-//   - tree.go, accounts.go, account_place.go, domains.go: accounts: the tree, their changes, where
-//     one may stand, domains
+//   - directory.go, directory_snapshot.go, userstate.go, directory_lookup.go: the type; accounts and API
+//     keys, and what is kept of users, in memory; finding what memory does not have
+//   - tree.go, accounts.go, account_tree_limits.go, account_names.go: accounts: the tree, their changes,
+//     where one may stand, domains
 //   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
-//   - users.go, userupdate.go, validate.go, etag.go: users: their changes, checks of fields
-//   - apikey.go, grant.go, scope.go, sight.go: API keys, what a caller may grant, scopes, what a
-//     role sees
+//   - users.go, userupdate.go, field_checks.go, etag.go: users: their changes, checks of fields
+//   - apikey.go, credential_grant.go, api_key_scope.go, visibility.go: API keys, what a caller may grant,
+//     scopes, what a role sees
 //   - device.go, phone_password.go: devices, and the hashes of phones' passwords
 //   - purge.go: deleting the data of deleted accounts
 //
 // Tokens:
 //
-//   - token.go, verification.go, token_cache.go, token_rate.go: the type and its access tokens, their
+//   - token.go, token_verification.go, token_cache.go, token_rate.go: the type and its access tokens, their
 //     verification and that of API keys, how many are issued
-//   - session.go, channel_token.go: portal sessions and refresh tokens, channel tokens
-//   - signingkey.go, revocation.go: the keys that sign, what revokes tokens
-//   - filter.go, stored_filter.go, filter_mismatch.go, selection.go: filters of a channel login, large
-//     ones, what they select, and why not
+//   - portal_session.go, channel_token.go: portal sessions and refresh tokens, channel tokens
+//   - signingkey.go, token_revocation.go: the keys that sign, what revokes tokens
+//   - channel_filter.go, stored_filter.go, filter_mismatch.go, filter_selection.go: filters of a channel
+//     login, large ones, what they select, and why not
 //
 // Credentials:
 //
-//   - credentials.go, login.go, phone.go: the type, logins, authentication of phones
-//   - attempt.go, limiter.go, limiter_redis.go, knownaddress.go: the limits of attempts, addresses that
+//   - credentials.go, login.go, phone_authentication.go: the type, logins, authentication of phones
+//   - login_attempt.go, limiter.go, limiter_redis.go, knownaddress.go: the limits of attempts, addresses that
 //     a user has logged in from
 //   - password_change.go, otp.go: changes of passwords, one-time passwords
-//   - oidc.go: logins at an OpenID Connect provider
+//   - oidc_login.go: logins at an OpenID Connect provider
 //
 // Below all three:
 //
-//   - change.go, poll.go, freshness.go, change_signal.go: writing and following the database: reloading,
-//     how old memory may be, telling of changes
+//   - database_changes.go, database_poll.go, freshness.go, change_signal.go: writing and following the
+//     database: reloading, how old memory may be, telling of changes
 //   - password.go, password_hash_slots.go, password_rules.go: hashes, how many at once and whose, rules
 //   - cache.go: caches
-//   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
+//   - random_secret.go, secret_tables.go, database_times.go: secrets, the tables that have sealed ones,
 //     times in the database
 package identity

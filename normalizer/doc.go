@@ -95,15 +95,15 @@
 //
 // # Files
 //
-// Read batch.go and route.go: what becomes of one record. Then partition_worker.go and takeover.go.
+// Read batch.go and convert_record.go: what becomes of one record. Then partition_worker.go and takeover.go.
 //
 //   - normalizer.go, settings.go, metrics.go, trace.go: the normalizer, settings, metrics, spans
-//   - batch.go, route.go, dead_letter_kinds.go, single.go: records to messages, rows and dead
+//   - batch.go, convert_record.go, dead_letter_kinds.go, normalize_one.go: records to messages, rows and dead
 //     letters; one record by itself
 //   - partition_worker.go, takeover.go: the loop of one partition: batches, taking
 //     over, gaps; the log
 //   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
 //     it
-//   - call_event.go: the members that the specification gives to a call event
+//   - call_data.go: the members that the specification gives to a call event
 //   - placements.go: in which partitions an account has events, on cc.accounts
 package normalizer

@@ -2,7 +2,7 @@
 // of their account. If the configuration cannot be read, an upload is refused. Package
 // recording/envelope defines the format of a sealed recording.
 //
-// If this is your first change, read upload.go and read.go; rows.go is all the SQL. A
+// If this is your first change, read upload.go and read_audio.go; recordings_sql.go is all the SQL. A
 // recording is an object in a store (a directory or an S3-compatible bucket; complete or
 // absent) and a row in the database. The row decides: it is written after the object and
 // deleted before it, so that a crash can leave only an object without a row, which Sweep
@@ -15,7 +15,7 @@
 //
 // A recording knows its call (Call): from its upload, and what that leaves open from the call's
 // record, whichever comes first. Nothing is done when a record comes: a recording without it looks
-// for it again and again (complete.go). The other way, reports of call records ask OfCalls for the
+// for it again and again (complete_from_cdr.go). The other way, reports of call records ask OfCalls for the
 // recordings of the rows that they show.
 //
 // Calls that this process connects are recorded by Recorder: packets that the caller's port receives
@@ -33,23 +33,23 @@
 //
 // # Files
 //
-// Read upload.go and read.go: a recording on its way in and out.
+// Read upload.go and read_audio.go: a recording on its way in and out.
 //
-//   - service.go, settings.go, metrics.go, run.go: the service, settings, metrics, what runs
-//   - upload.go, read.go, list.go, delete.go: storing, opening, listing and deleting recordings
-//   - rows.go: the row that makes a recording exist
-//   - call.go, complete.go, platform_name.go: the call of a recording: from parameters, from its
-//     record, from a platform's name
-//   - announce.go: the event of a stored recording
-//   - store.go, dir.go, store_s3.go, store_s3_credentials.go, store_s3_object.go: the objects: a
+//   - service.go, settings.go, metrics.go, background_tasks.go: the service, settings, metrics, what runs
+//   - upload.go, read_audio.go, list.go, delete.go: storing, opening, listing and deleting recordings
+//   - recordings_sql.go: the row that makes a recording exist
+//   - call_parameters.go, complete_from_cdr.go, upload_parameters.go: the call of a recording: from
+//     parameters, from its record, from a platform's name
+//   - stored_event.go: the event of a stored recording
+//   - store.go, store_dir.go, store_s3.go, store_s3_credentials.go, store_s3_reader.go: the objects: a
 //     directory, or S3
 //   - recorder.go, live_take.go, live_clock.go, live_journal.go, live_store.go: calls that this process
 //     connects: who is recorded, the two voices on one clock, the file while the call runs, and how it
 //     begins and becomes a recording
 //   - announcement.go: what is heard before a call is recorded
-//   - opus.go: a recording as Ogg Opus, stored or downloaded
-//   - keep.go: retention and legal holds
+//   - ogg_opus.go: a recording as Ogg Opus, stored or downloaded
+//   - retention.go: retention and legal holds
 //   - quota.go: how many bytes an account may have
-//   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,
+//   - reseal.go, offline.go, remove_unfinished.go: sealing again under another key, opening without a server,
 //     removing what no row names
 package recording

@@ -12,12 +12,12 @@
 //
 // # Files
 //
-// Read settings.go, then tree.go: the structs as keys.
+// Read settings.go, then setting_tree.go: the structs as keys.
 //
-//   - settings.go, validate.go, reserved.go: the settings, their checks across groups, names that
+//   - settings.go, validate.go, reserved_domains.go: the settings, their checks across groups, names that
 //     no account may have
-//   - tree.go: keys and values, by the tags
-//   - load.go, file.go, env.go, flags.go: reading file, environment and flags
-//   - files.go: the files that settings name
+//   - setting_tree.go: keys and values, by the tags
+//   - load.go, yaml_file.go, env.go, flags.go: reading file, environment and flags
+//   - named_files.go: the files that settings name
 //   - print.go: the effective settings as a file
 package settings

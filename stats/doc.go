@@ -98,18 +98,18 @@
 //
 // # Files
 //
-// Read entry.go and fold.go: the figures are a fold. Then worker.go.
+// Read entry.go and fold.go: the figures are a fold. Then partition_worker.go.
 //
 //   - entry.go, view.go: an entry of cc.stats, and the entries in memory
 //   - fold.go, fold_call.go, fold_agent.go, timers.go: the fold: what an event of a call or an
 //     agent changes, and what time changes
-//   - watch.go, alert.go, alertrule.go, alertconfig.go, alert_causes.go: alerts: what is watched, an
+//   - alert_watch.go, alert.go, alert_rule.go, alert_config.go, alert_causes.go: alerts: what is watched, an
 //     alert and its events, the rules, their versions on cc.queues, and events for the time and feeds
-//   - performance.go, messages.go: figures of agents as messages on the channel
-//   - queueconfig.go: thresholds of queues, on cc.queues
-//   - processor.go, worker.go, wakes.go, partition_fold.go: the loop of one partition
+//   - agent_performance.go, performance_messages.go: figures of agents as messages on the channel
+//   - queue_config.go: thresholds of queues, on cc.queues
+//   - processor.go, partition_worker.go, worker_wakes.go, partition_fold.go: the loop of one partition
 //     of cc.evt, what wakes it, and the log
-//   - rebuild.go, rebuilds.go: folding again, and the requests for it
+//   - rebuild_run.go, rebuild_requests.go: folding again, and the requests for it
 //   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of queues and of the processor;
 //     settings
 package stats

@@ -61,12 +61,12 @@
 //   - webhook.go, validate.go, secret.go: a webhook, the checks of its configuration, its signing
 //     key
 //   - service.go, settings.go, metrics.go: the service of the API, settings, metrics
-//   - manage.go, store.go: create, change, retry and delete; the rows
-//   - registry.go, hook.go: the webhooks in memory, and which events one selects
+//   - manage.go, webhooks_sql.go: create, change, retry and delete; the rows
+//   - registry.go, matching.go: the webhooks in memory, and which events one selects
 //   - deliverer.go: what runs
 //   - partition_worker.go, reconcile.go, checkpoint.go: the loop of one partition: reading and
 //     matching, changes of webhooks, storing positions
-//   - positions.go, start_positions.go: the positions in the database; where a delivery begins
+//   - positions_sql.go, start_positions.go: the positions in the database; where a delivery begins
 //   - backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
 //     it
 //   - test_delivery.go: an example event sent on request

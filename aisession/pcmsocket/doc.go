@@ -5,8 +5,8 @@
 //	        then binary frames of samples, any size, and {"event":"dtmf","dtmf":{"digit","duration"}}
 //	server  binary frames of 20 ms
 //
-// Asterisk's chan_websocket begins with MEDIA_START (asterisk.go), and mod_audio_fork
-// gets playAudio messages (fork.go).
+// Asterisk's chan_websocket begins with MEDIA_START (asterisk_control.go), and mod_audio_fork
+// gets playAudio messages (audio_fork.go).
 //
 // Package api checks the credentials before the upgrade. Sending DTMF is unsupported, and
 // transfers are the platform's (aisession.Platform). The close code gives the end of the

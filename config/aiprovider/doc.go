@@ -1,7 +1,7 @@
 // Package aiprovider stores the accounts' AI providers (docs/ai.md): the WebSocket
 // address for a call's audio, its format, and the headers of the handshake.
 //
-// If this is your first change, read body.go (the valid requests), service.go (their
+// If this is your first change, read parse_body.go (the valid requests), service.go (their
 // effects) and package netguard (the addresses that a connection may use).
 //
 // A header's value is a secret. It is stored sealed under a master key, replaced by Mask in
@@ -20,9 +20,9 @@
 // Read provider.go and service.go.
 //
 //   - provider.go, document.go: a provider, and its configuration as callers send it
-//   - rule.go: the queues whose calls a provider hears
-//   - service.go, rows.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
+//   - queue_rule.go: the queues whose calls a provider hears
+//   - service.go, providers_sql.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
-//   - body.go, parser.go, headers.go, url.go: reading and checking a body
-//   - secret.go, open.go: sealed secrets, and a provider with its secrets for a session
+//   - parse_body.go, parser.go, parse_headers.go, same_origin.go: reading and checking a body
+//   - secret.go, open_secrets.go: sealed secrets, and a provider with its secrets for a session
 package aiprovider

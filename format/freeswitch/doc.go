@@ -37,12 +37,12 @@
 //
 // Read source.go, then event.go and cdr.go.
 //
-//   - source.go, headers.go: the formats, how records are recognised, what headers say
+//   - source.go, event_headers.go: the formats, how records are recognised, what headers say
 //   - event.go, callcenter.go: events of the switch and of mod_callcenter
 //   - cdr.go, cdr_leg.go, interaction_id.go: call records: the row, a leg, which legs belong
 //     together
-//   - form.go, json_repair.go: the body that mod_json_cdr posts, and its mistakes
-//   - plain.go, plain_json.go: events as text
-//   - live.go, snapshot.go: what the live feed needs: events of the event socket, and states for a
-//     resync
+//   - cdr_form.go, json_repair.go: the body that mod_json_cdr posts, and its mistakes
+//   - plain_event.go, plain_event_json.go: events as text
+//   - live_event.go, snapshot_words.go: what the live feed needs: events of the event socket, and states
+//     for a resync
 package freeswitch

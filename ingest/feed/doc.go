@@ -54,13 +54,13 @@
 //   - feed.go, constructor.go, settings.go, metrics.go: a platform, its session and events;
 //     settings and metrics
 //   - service.go, runner.go: all feeds, and one: the loop of its sessions
-//   - accounts.go: the account of an event
+//   - event_account.go: the account of an event
 //   - spool.go, spool_read.go, spool_record.go, memory_queue.go: events until Kafka has them: on
 //     disk, or in the memory of a platform that keeps them itself
-//   - sender.go, output.go: from there to Kafka
-//   - lease.go, peer_order.go, store.go, status.go, status_counter.go: which node reads a platform,
+//   - sender.go, kafka_output.go: from there to Kafka
+//   - lease.go, peer_order.go, status_sql.go, status.go, status_counter.go: which node reads a platform,
 //     two that read the same, and the status
-//   - resync.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
+//   - resync_rounds.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
 //   - check.go: a try of a platform, which stores nothing
 //   - command.go: actions on agents and calls, over the platform's session
 package feed

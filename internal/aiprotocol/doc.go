@@ -3,7 +3,7 @@
 // can opt in to (docs/ai.md).
 //
 // If this is your first change, read message.go, which has the messages.
-// append.go encodes those of the service, decode.go decodes both.
+// encode.go encodes those of the service, decode.go decodes both.
 //
 //	to the provider    start, media*, dtmf*, hangup     extensions: mark, cleared, transfer
 //	from the provider  media*                           extensions: clear, mark, hangup, transfer, dtmf

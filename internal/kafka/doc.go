@@ -43,16 +43,16 @@
 //
 //   - cluster.go, settings.go, metrics.go, errors.go, retry.go: a cluster, settings, metrics, kinds
 //     of errors, repeats
-//   - connect.go, exchange.go, broker_clock.go: connections, requests, the clocks of brokers
-//   - metadata.go, leaders.go, topics.go, topic_check.go, retention.go, partitioner.go, murmur2.go: topics and
-//     leaders; making and checking topics; which partition a key has
-//   - log.go: what consumers read topics by
-//   - record.go, position.go, gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
+//   - connect.go, request_exchange.go, broker_clock.go: connections, requests, the clocks of brokers
+//   - metadata.go, leaders.go, topics.go, topic_check.go, topic_retention.go, partitioner.go, murmur2.go:
+//     topics and leaders; making and checking topics; which partition a key has
+//   - log_reader_interfaces.go: what consumers read topics by
+//   - record.go, log_position.go, log_gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
 //     gaps in it, looking offsets up
 //   - reader.go, fetcher.go, fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go,
-//     scan.go: reading: a reader, the fetcher of a broker that all readers share, the protocol,
+//     scan_partition.go: reading: a reader, the fetcher of a broker that all readers share, the protocol,
 //     buffers, damage, ranges
-//   - produce.go, record_buffer.go, produce_queue.go, send.go, split_batch.go, produce_outcome.go:
+//   - produce.go, record_buffer.go, produce_queue.go, produce_send.go, split_batch.go, produce_outcome.go:
 //     producing: the producer, a partition's buffer, a broker's queue, a batch on its way
-//   - group.go, generation.go, liveness.go: consumer groups
+//   - group.go, group_generation.go, member_liveness.go: consumer groups
 package kafka

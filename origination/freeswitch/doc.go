@@ -56,10 +56,10 @@
 //
 //   - driver.go, config.go, settings.go, metrics.go: the platform for origination/eventdriver;
 //     settings and metrics
-//   - session.go, event.go, list.go: the event socket: a session, what its events say, listing
+//   - session.go, event.go, channel_list.go: the event socket: a session, what its events say, listing
 //     channels
 //   - call.go, cause.go: a call of two legs, and its end
-//   - command.go, text.go: the originate command, and which texts may stand in it
-//   - domain.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
+//   - originate_command.go, safe_text.go: the originate command, and which texts may stand in it
+//   - switch_domain.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
 //     it takes
 package freeswitch

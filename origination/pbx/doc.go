@@ -44,10 +44,10 @@
 //   - originate.go, incoming.go: a call that a user orders, that comes from a phone or trunk
 //   - connect_local_destination.go, transfer.go: a call that goes to an AI session, and from there
 //     to another destination
-//   - call.go, progress.go: a call and its progress
-//   - route.go, ring.go: where a number leads, and ringing several phones
-//   - side.go, bridge.go, reoffer.go, tone.go, record.go: the media of a leg, of two, new offers,
+//   - call.go, progress_queue.go: a call and its progress
+//   - find_phones.go, ring.go: where a number leads, and ringing several phones
+//   - media_side.go, bridge.go, reoffer.go, tone.go, record_call.go: the media of a leg, of two, new offers,
 //     tones, recordings
-//   - cdr_builder.go, outbox.go, registration_events.go: call records and events, and their way to
+//   - cdr_builder.go, record_outbox.go, registration_events.go: call records and events, and their way to
 //     Kafka
 package pbx

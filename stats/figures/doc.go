@@ -29,13 +29,13 @@
 //
 // # Files
 //
-// Read kind.go and row.go, then indexer.go for the way in and list.go for the way out.
+// Read tables.go and row.go, then indexer.go for the way in and list.go for the way out.
 //
-//   - kind.go, row.go, interval.go: the columns of the two tables, a row of a report, intervals
-//   - indexer.go, entry.go, apply.go: the consumer of cc.stats, a record, a batch
+//   - tables.go, row.go, report_interval.go: the columns of the two tables, a row of a report, intervals
+//   - indexer.go, entry.go, apply_batch.go: the consumer of cc.stats, a record, a batch
 //   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
-//   - days.go: the sums of days
-//   - filter.go, query.go, list.go, today.go: reports, and the figures of today
-//   - occurrence.go, alerts.go, abandoned.go: alerts and abandoned calls: the way in, and their lists
-//   - rebuilds.go: requests to fold again, in the database
+//   - day_sums.go: the sums of days
+//   - filter.go, query.go, list.go, sums_since.go: reports, and the figures of today
+//   - occurrence.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in, and their lists
+//   - rebuild_requests.go: requests to fold again, in the database
 package figures

@@ -32,8 +32,8 @@
 //
 // Read port.go, then relay.go or stream.go: the two uses of a port.
 //
-//   - ports.go, port.go, peer.go, sender.go, packet.go: the range of ports, a port, whose packets it
-//     accepts, its sending side, a packet
+//   - port_range.go, port.go, peer_address.go, sender.go, packet.go: the range of ports, a port, whose
+//     packets it accepts, its sending side, a packet
 //   - relay.go: packets of one leg to the other
 //   - tap.go: hearing both directions of a port
 //   - stream.go, dtmf.go: media that code sends or receives; telephone events

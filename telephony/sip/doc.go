@@ -59,16 +59,16 @@
 //
 // # Files
 //
-// Read server.go and dispatch.go, then invite.go for calls that come and dial.go for calls that go.
+// Read server.go and dispatch_request.go, then invite.go for calls that come and dial.go for calls that go.
 // A Server has transports (sockets and what is sent), dialogs (legs) and a registrar (phones), which use
 // what stands before them in this list, and know nothing of the Server.
 //
 //   - server.go, config.go, settings.go, metrics.go, tasks.go, panics.go: the server, settings,
 //     metrics, goroutines, panics in the parser
-//   - transports.go, udp_socket.go, stream_listener.go, preparse.go, guard.go, via_branch.go, stack_logger.go:
-//     what comes in: sockets, checks before the parser, limits for sources, responses to our own
-//     requests
-//   - dispatch.go, message.go, response.go: a request to its handler; building messages
+//   - transports.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
+//     stack_logger.go: what comes in: sockets, checks before the parser, limits for sources, responses to
+//     our own requests
+//   - dispatch_request.go, build_request.go, build_response.go: a request to its handler; building messages
 //   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
 //     digest authentication in both directions
 //   - registrar.go, registrations.go, binding.go, bindings_redis.go: a REGISTER, and what it changes
@@ -76,7 +76,7 @@
 //   - dial.go, outgoing_leg.go: a call that goes
 //   - leg.go, dialog_request.go, session_timer.go, reinvite_send.go, reinvite_answer.go, refer.go:
 //     a leg: its requests, the session timer, new offers, transfers
-//   - sdp.go, sdp_write.go, codec.go, negotiate.go, encryption.go: media: SDP, codecs, the choice
+//   - sdp.go, sdp_write.go, codec.go, negotiate_media.go, media_encryption.go: media: SDP, codecs, the choice
 //     of one, SRTP keys
 //   - cause.go: causes of the end of a call
 package sip

@@ -11,7 +11,7 @@
 // Read cli.go.
 //
 //   - cli.go, signal.go: a program, its exit codes, signals
-//   - settings.go, backend.go: settings, and the stores and Kafka of commands that work on them
-//   - client.go, http.go, server.go: commands that talk to a server
-//   - table.go, progress.go, timearg.go: output and arguments
+//   - program_settings.go, stores.go: settings, and the stores and Kafka of commands that work on them
+//   - server_flags.go, http.go, server_address.go: commands that talk to a server
+//   - table.go, progress.go, time_argument.go: output and arguments
 package cli
