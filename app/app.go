@@ -25,13 +25,8 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
-	"trunkline/docs"
-	"trunkline/docs/site"
 	"trunkline/fanout"
-	"trunkline/format/registry"
 	"trunkline/identity"
-	"trunkline/ingest"
-	"trunkline/ingest/feed"
 	"trunkline/internal/certificate"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -41,12 +36,8 @@ import (
 	"trunkline/internal/selfcheck"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
-	"trunkline/normalizer"
 	"trunkline/recording"
 	"trunkline/settings"
-	"trunkline/stats"
-	"trunkline/stats/figures"
-	"trunkline/web"
 	"trunkline/webhook"
 )
 
@@ -348,128 +339,6 @@ func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	a.buildServer(handler, subscribers)
 	return nil
-}
-
-// buildBoard builds the live board and the pages under /docs.
-func buildBoard() (*web.Handler, error) {
-	board, err := web.New()
-	if err != nil {
-		return nil, err
-	}
-
-	pages, err := site.New(docs.Pages, site.Served())
-	if err != nil {
-		return nil, err
-	}
-
-	pages.Each(board.Add)
-	return board, nil
-}
-
-// buildQueueConfigs builds the configurations of queues for the roles that write and read them.
-func (a *App) buildQueueConfigs() *stats.QueueConfigs {
-	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) {
-		return nil
-	}
-
-	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
-	if a.hasRole(settings.RoleAPI) {
-		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
-			return configs.KeepInheritance(ctx, accountTree{a.identity.Directory}, func(err error) {
-				a.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
-			})
-		})
-	}
-
-	return configs
-}
-
-func (a *App) buildNormalizer() error {
-	if !a.hasRole(settings.RoleNormalizer) {
-		return nil
-	}
-
-	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log:      kafka.NewLog(a.cluster),
-		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity.Directory}, Tracer: a.tracer,
-	}, a.registry, a.log)
-	if err != nil {
-		return err
-	}
-
-	a.lifecycle.addRun("normalizer", n.Run)
-	return nil
-}
-
-func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedReader) error {
-	if !a.hasRole(settings.RoleStats) {
-		return nil
-	}
-
-	processor, err := stats.New(a.settings.Stats, stats.Deps{
-		Log: kafka.NewLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
-		Feeds: feeds,
-	}, a.registry, a.log)
-	if err != nil {
-		return err
-	}
-
-	a.lifecycle.addRun("stats", processor.Run)
-	return nil
-}
-
-func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleOrigination) {
-		return nil, nil
-	}
-
-	var presence fanout.Presence = fanout.NoPresence{}
-	var peers fanout.Peers
-	if a.hasRole(settings.RoleFanout) {
-		presence = &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}
-		peers = a.peers()
-	}
-
-	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: kafka.NewLog(a.cluster), Auth: a.identity.Tokens, Directory: a.identity.Directory,
-		Presence: presence,
-		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	a.lifecycle.addRun("fanout", f.Run)
-	return f, nil
-}
-
-// buildIngest builds the ingest and the feeds.
-func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error) {
-	if !a.hasRole(settings.RoleIngest) {
-		return nil, nil, nil
-	}
-
-	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
-		Formats: registry.Lookup, Accounts: accountDirectory{a.identity.Directory},
-		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
-		Tracer: a.tracer,
-	}, a.registry, a.log)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	a.lifecycle.addRun("ingest", in.Run)
-	feeds, err := a.buildFeeds(ctx)
-	return in, feeds, err
-}
-
-func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
-	p := a.cluster.NewProducer(cfg)
-	a.lifecycle.addClose(name, p.Close)
-	return p
 }
 
 // startLasts is the time after which nothing of the start is under way: partitions are assigned and

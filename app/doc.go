@@ -14,10 +14,11 @@
 //   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
 //   - feeds.go, raw_records.go, origination.go, sip.go, call_admission.go: feeds; calls and phones;
 //     records of our own on the raw topics
-//   - feed_states.go, dead_letters.go: states and checks of feeds, dead letters, by account; the
-//     account tree, for alerts
-//   - figures.go, reports.go, recordings.go, aiprovider.go, aisession.go, webhook.go, explain.go,
-//     control.go, ai_platform_actions.go, purge.go: the builders of the other roles
+//   - feed_states.go, account_tree.go, dead_letters.go: states and checks of feeds, the account tree,
+//     for alerts, dead letters by account
+//   - pipeline.go, fanout.go, stats.go, board.go, figures.go, reports.go, recordings.go, aiprovider.go,
+//     aisession.go, webhook.go, explain.go, control.go, ai_platform_actions.go, purge.go: the builders of
+//     the other roles
 //   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,
 //     spans
 package app

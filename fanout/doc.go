@@ -83,7 +83,7 @@
 //   - interest.go, placements.go, partition_accounts.go, partition_set.go: which partitions a
 //     subscriber may have events in
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
-//     replay.go: where a resume starts, and the replay from there
+//     replay.go, replay_merge.go, replay_deliver.go: where a resume starts, and the replay from there
 //   - snapshot.go, account_states.go, today_figures.go: snapshots, and the state that they are made of
 //   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them

@@ -139,8 +139,8 @@
 //
 //   - entry.go, partition.go, view.go: an entry, the entries of a partition as the normalizer has
 //     them, and as readers have them
-//   - fold.go, transition.go, agent.go, agent_reports.go: what an event changes: of a call, of an agent who
-//     has several queues, calls and sayings
+//   - fold.go, fold_agent.go, fold_call.go, fold_device.go, transition.go, agent.go, agent_reports.go:
+//     what an event changes: of a call, of an agent who has several queues, calls and sayings
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event
 //   - ended_call.go, seen_numbers.go: what is kept of ended calls and of seen identities
 package state

@@ -60,7 +60,8 @@
 //   - sender.go, kafka_output.go: from there to Kafka
 //   - lease.go, peer_order.go, status_sql.go, status.go, status_counter.go: which node reads a platform,
 //     two that read the same, and the status
-//   - resync_rounds.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
+//   - resync_rounds.go, compare.go, compare_agent.go, compare_call.go, compare_device.go, state_reader.go:
+//     corrections: the platform's own view beside the state
 //   - check.go: a try of a platform, which stores nothing
 //   - command.go: actions on agents and calls, over the platform's session
 package feed

@@ -49,9 +49,9 @@
 //   - log_reader_interfaces.go: what consumers read topics by
 //   - record.go, log_position.go, log_gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
 //     gaps in it, looking offsets up
-//   - reader.go, fetcher.go, fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go,
-//     scan_partition.go: reading: a reader, the fetcher of a broker that all readers share, the protocol,
-//     buffers, damage, ranges
+//   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, fetcher.go,
+//     fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go, scan_partition.go: reading: a
+//     reader, the fetcher of a broker that all readers share, the protocol, buffers, damage, ranges
 //   - produce.go, record_buffer.go, produce_queue.go, produce_send.go, split_batch.go, produce_outcome.go:
 //     producing: the producer, a partition's buffer, a broker's queue, a batch on its way
 //   - group.go, group_generation.go, member_liveness.go: consumer groups

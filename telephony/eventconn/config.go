@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,64 +41,11 @@ func (c Config) WithDeps(deps Deps) Config {
 	return c
 }
 
-// readerPlace is the readers' name in the metric of recovered panics.
-func (c *Config) readerPlace() string { return c.Protocol + " reader" }
-
 // Errors are the protocol's errors.
 type Errors struct {
 	Malformed, QueueFull, Closed error            // end a connection
 	Timeout, Busy                error            // of a request; the connection stays open
 	Labels                       map[string]error // all that end a connection, by their metric label
-}
-
-// Dial connects and calls handshake, whose reads and writes fail after the end of ctx. It counts failed
-// connections.
-func (c *Config) Dial(ctx context.Context, handshake func(net.Conn) error) (net.Conn, error) {
-	nc, err := c.connect(ctx, handshake)
-	if err != nil {
-		c.countEnd(err)
-		return nil, fmt.Errorf("connecting to the %s: %w", c.Name, err)
-	}
-	return nc, nil
-}
-
-func (c *Config) connect(ctx context.Context, handshake func(net.Conn) error) (net.Conn, error) {
-	nc, err := c.dialTransport(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-	err = handshake(nc)
-	// ctx may have ended after the last read: its deadline would end the reader.
-	if !interrupt() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
-
-	return nc, nil
-}
-
-func (c *Config) dialTransport(ctx context.Context) (net.Conn, error) {
-	if c.TLS == nil {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "tcp", c.Address)
-	}
-	dialer := tls.Dialer{Config: c.TLS}
-	return dialer.DialContext(ctx, "tcp", c.Address)
-}
-
-// countEnd counts a connection that ended or could not be established.
-func (c *Config) countEnd(err error) {
-	for label, sentinel := range c.Errors.Labels {
-		if errors.Is(err, sentinel) {
-			c.Metrics.ended.WithLabelValues(label).Inc()
-			return
-		}
-	}
-	c.Metrics.ended.WithLabelValues("broken").Inc()
 }
 
 // CountRequest counts a request by its result. refused means that the peer refused the request.

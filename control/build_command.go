@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+)
+
+// build finds the agent or call, checks the caller's rights and the state, and returns the
+// command.
+func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) {
+	entries, err := s.roster.Entries(ctx, r.Account.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	e, err := findEntry(entries, r)
+	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
+		return s.buildOwn(ctx, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	if err := checkState(e, entries, r); err != nil {
+		return nil, err
+	}
+
+	account, _ := s.users.Tree().Account(e.AccountID)
+	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: before{Queue: e.QueueID, Agent: e.AgentID},
+		Command: feed.Command{
+			ID: uuid.NewString(), Action: r.Action, AccountID: e.AccountID, Domain: account.Domain,
+			QueueID: r.QueueID, Reason: r.Reason, Destination: r.Destination,
+		}}
+	if c.Feed == "" {
+		return nil, fault.Conflict("No feed connects Trunkline to the platform of this %s", e.Kind)
+	}
+	if e.Kind == state.Agent {
+		c.AgentID, c.AgentName, c.Queues = e.ID, e.AgentName, e.Queues
+		return c, nil
+	}
+
+	// The request may have named the call by its origination_call_id: the platform knows it by this one.
+	c.CallID, c.QueueID, c.AgentID = e.ID, e.QueueID, e.AgentID
+	if r.Action == feed.ActionTransfer {
+		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
+			return nil, err
+		}
+	}
+
+	if r.Action == feed.ActionHear {
+		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.NumberOf(e.Caller)
+		return c, nil
+	}
+	if !r.Action.Monitors() {
+		return c, nil
+	}
+	if r.Caller.UserID == "" {
+		return nil, fault.New(fault.KindUnprocessable, "An API key has no extension to ring")
+	}
+
+	user, err := s.users.FindUser(ctx, r.Caller.UserID)
+	if err != nil {
+		return nil, err
+	}
+
+	if user.PresenceID == "" {
+		return nil, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
+	}
+
+	own, _ := s.users.Tree().Account(user.AccountID)
+	c.Extension, c.Domain, c.PhoneAccount = user.PresenceID, own.Domain, user.AccountID
+	return c, nil
+}
+
+// buildOwn returns the command for a call of Trunkline's own, which no feed knows: it has no feed.
+func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, error) {
+	account, err := s.placed.CheckCancel(ctx, r.Caller, r.CallID)
+	if err != nil {
+		return nil, err
+	}
+
+	if !s.users.Tree().Contains(r.Account.ID, account) {
+		return nil, fault.NotFound("Call not found")
+	}
+
+	c := &storedCommand{Command: feed.Command{ID: uuid.NewString(), Action: r.Action, AccountID: account,
+		CallID: r.CallID}}
+	if r.Action != feed.ActionHangup {
+		return nil, feed.CannotDo("Trunkline's own PBX", c.Command, "its calls can only be hung up")
+	}
+
+	return c, nil
+}
+
+// findEntry returns the entry of a request. Returns fault.KindNotFound for one that the caller
+// does not see, fault.KindForbidden for a queue that is not the caller's.
+func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
+	sight := r.Caller.Sight()
+	memberOf := func(account, agent string) string {
+		known := entries[state.Key{Account: account, Kind: state.Agent, ID: agent}]
+		if known == nil {
+			return ""
+		}
+		return strings.Join(known.Queues, event.QueueSeparator)
+	}
+
+	for key, e := range entries {
+		switch {
+		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
+		case key.Kind == state.Agent && r.AgentID == key.ID:
+			if !sight.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
+				continue
+			}
+			if r.QueueID != "" && sight.Role() == identity.RoleSupervisor && !sight.HasQueue(r.QueueID) {
+				return nil, fault.Forbidden("The queue is not one of yours")
+			}
+
+			return e, nil
+		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
+			e.Live():
+			// An agent sees a call that rings at his phone, too.
+			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
+				if sight.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
+					return e, nil
+				}
+			}
+		}
+	}
+
+	if r.AgentID != "" {
+		return nil, fault.NotFound("Agent not found")
+	}
+
+	return nil, fault.NotFound("Call not found")
+}

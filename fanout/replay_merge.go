@@ -1,0 +1,182 @@
+package fanout
+
+import (
+	"context"
+	"math"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// merge delivers the events between the sources' positions and bounds. With wait it
+// pauses while the client's queue is half full.
+func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
+	r.pending = r.pending[:0]
+	for _, s := range r.sources {
+		found, err := r.seekNext(ctx, s, load)
+		if err != nil {
+			return err
+		}
+
+		if found {
+			r.pending = append(r.pending, s)
+		}
+	}
+
+	for i := len(r.pending)/2 - 1; i >= 0; i-- {
+		r.siftDown(i)
+	}
+
+	for len(r.pending) > 0 {
+		s, next := r.pending[0], r.secondHead()
+		found, err := true, error(nil)
+		// While its messages come before those of the others, no step of the heap is needed.
+		for found && s.head <= next {
+			if len(s.frames) > 0 {
+				if err := r.deliver(ctx, s, wait); err != nil {
+					return err
+				}
+			} // the frames were released while it waited: find the same one again
+
+			found, err = r.seekNext(ctx, s, load)
+			if err != nil {
+				return err
+			}
+		}
+
+		if !found {
+			last := len(r.pending) - 1
+			r.pending[0], r.pending[last] = r.pending[last], nil
+			r.pending = r.pending[:last]
+		}
+
+		if len(r.pending) > 1 {
+			r.siftDown(0)
+		}
+	}
+
+	return nil
+}
+
+// secondHead returns the lowest head of all sources except the first.
+func (r *replay) secondHead() event.ID {
+	next := event.ID(math.MaxInt64)
+	// In a heap, the second lowest is one of the two below the first.
+	for _, s := range r.pending[1:max(1, min(3, len(r.pending)))] {
+		next = min(next, s.head)
+	}
+	return next
+}
+
+// siftDown moves a source down the heap to its place.
+func (r *replay) siftDown(i int) {
+	for {
+		low := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(r.pending); child++ {
+			if r.pending[child].head < r.pending[low].head {
+				low = child
+			}
+		}
+
+		if low == i {
+			return
+		}
+
+		r.pending[i], r.pending[low] = r.pending[low], r.pending[i]
+		i = low
+	}
+}
+
+// seekNext moves the source to the subscriber's next message. found is false if there is
+// none below the bound.
+func (r *replay) seekNext(ctx context.Context, s *replaySource,
+	load func(context.Context, *replaySource) error) (found bool, err error) {
+	for s.at.next < s.bound.Offset {
+		if s.at.next >= s.upTo {
+			if err := load(ctx, s); err != nil {
+				return false, err
+			}
+		}
+
+		for i := range s.frames {
+			m := &s.frames[i]
+			if m.offset >= s.bound.Offset {
+				break
+			}
+			if !s.isRepeat(m) && m.id > s.after && r.filter.matches(m, r.tree) {
+				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
+				return true, nil
+			}
+
+			s.advancePast(m)
+		}
+
+		s.frames, s.at.next = nil, min(s.upTo, s.bound.Offset)
+		s.upTo = s.at.next
+	}
+
+	return false, nil
+}
+
+func (s *replaySource) isRepeat(m *frame) bool {
+	return m.repeat || m.source >= 0 && m.source <= s.at.source
+}
+
+// advancePast moves the source to the position after m.
+func (s *replaySource) advancePast(m *frame) {
+	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
+}
+
+// load reads the frames at the source's position, from the ring or from history.
+func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
+	var ok bool
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	if ok {
+		return nil
+	}
+
+	// The read may wait for Kafka: the other sources hold no frames meanwhile.
+	r.releaseOthers(s)
+	for {
+		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
+		gap, passable := kafka.PassableGap(err)
+		if !passable || !r.maySkipGap(s, gap) {
+			return err
+		}
+
+		s.at.next = gap.Resume
+		if s.at.next >= s.bound.Offset {
+			s.upTo = s.at.next
+			return nil
+		}
+	}
+}
+
+// maySkipGap reports whether the replay may continue after a gap.
+func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
+	switch gap.Kind {
+	case kafka.GapDamaged, kafka.GapMissing:
+		if !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom()) {
+			return true
+		}
+		if r.skipGaps {
+			r.reportGap("damage in the event log passed by a replay from the beginning", gap)
+		}
+
+		return r.skipGaps
+	case kafka.GapExpired:
+		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
+	}
+
+	return false
+}
+
+// loadRecent reads the frames at the source's position without waiting.
+func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
+	var ok bool
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	if !ok {
+		return errNotInRing
+	}
+	return nil
+}
