@@ -23,7 +23,7 @@ type hearing struct {
 	announcement   []int16
 }
 
-func (h *hearing) ReadAhead(string) {}
+func (h *hearing) PrepareRecording(string) {}
 
 func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
 	h.mu.Lock()

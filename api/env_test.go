@@ -188,7 +188,7 @@ func (e *env) eventsToken(user string) string {
 
 type accountsOf struct{ directory *identity.Directory }
 
-func (t accountsOf) MayName(p *identity.Principal, account string) bool {
+func (t accountsOf) MayIngestFor(p *identity.Principal, account string) bool {
 	return t.directory.Tree().Contains(p.AccountID, account)
 }
 

@@ -90,7 +90,7 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	}
 
 	policy := callrecording.Policy{
-		Mode: callrecording.Mode(body.String("mode", required)), Queues: body.Strings("queues", optional),
+		Mode: callrecording.Mode(body.String("mode", required)), OnlyQueues: body.Strings("queues", optional),
 		Announce: body.Bool("announce", optional), Announcement: body.String("announcement", optional),
 		RetentionDays: body.Int("retention_days", optional),
 	}
@@ -131,8 +131,8 @@ func respondPolicy(c echo.Context, account identity.Account, found callrecording
 
 	if found.Policy != nil {
 		body.Config = found.Policy
-		if found.From != account.ID {
-			body.InheritedFrom = found.From
+		if found.PolicyAccount != account.ID {
+			body.InheritedFrom = found.PolicyAccount
 		}
 	}
 

@@ -23,17 +23,17 @@ type visible struct{ roster Roster }
 // of returns what the caller sees of an account's rows, nil for everything.
 func (v visible) of(c echo.Context, account identity.Account) (*report.Visible, error) {
 	caller := callerOf(c)
-	sight := caller.Sight()
-	if sight.Everything() {
+	visibility := caller.Visibility()
+	if visibility.SeesEverything() {
 		return nil, nil
 	}
 
-	seen := &report.Visible{Queues: sight.Limits().QueueIDs, Agents: sight.Limits().AgentIDs}
+	seen := &report.Visible{Queues: visibility.Limits().QueueIDs, Agents: visibility.Limits().AgentIDs}
 	// In another account the same extension is somebody else's.
 	if account.ID == caller.AccountID {
-		seen.Extension = sight.Extension()
+		seen.Extension = visibility.Extension()
 	}
-	if sight.Role() != identity.RoleSupervisor {
+	if visibility.Role() != identity.RoleSupervisor {
 		return seen, nil
 	}
 

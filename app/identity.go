@@ -50,8 +50,8 @@ func (a accountDirectory) Exists(ctx context.Context, id string) (bool, error) {
 	return ok, err
 }
 
-// MayName reports whether the caller may send records of the account.
-func (a accountDirectory) MayName(caller *identity.Principal, accountID string) bool {
+// MayIngestFor reports whether the caller may send records of the account.
+func (a accountDirectory) MayIngestFor(caller *identity.Principal, accountID string) bool {
 	return a.directory.Tree().Contains(caller.AccountID, accountID)
 }
 

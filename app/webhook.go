@@ -13,7 +13,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Log: kafka.NewLog(a.cluster),
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilterChecker{a}, Log: kafka.NewLog(a.cluster),
 		Version: a.version,
 	})
 	if err != nil {
@@ -22,11 +22,11 @@ func (a *App) openWebhooks(ctx context.Context) (err error) {
 	return nil
 }
 
-// webhookFilters checks filters with the directory, which is opened after the secrets.
-type webhookFilters struct{ app *App }
+// webhookFilterChecker checks filters with the directory, which is opened after the secrets.
+type webhookFilterChecker struct{ app *App }
 
-// CheckFilter implements webhook.Filters.
-func (f webhookFilters) CheckFilter(ctx context.Context, accountID string,
+// CheckFilter implements webhook.FilterChecker.
+func (f webhookFilterChecker) CheckFilter(ctx context.Context, accountID string,
 	filter identity.Filter) (identity.Filter, error) {
 	return f.app.identity.Directory.CheckFilter(ctx, accountID, filter)
 }

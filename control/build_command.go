@@ -103,7 +103,7 @@ func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, erro
 // findEntry returns the entry of a request. Returns fault.KindNotFound for one that the caller
 // does not see, fault.KindForbidden for a queue that is not the caller's.
 func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
-	sight := r.Caller.Sight()
+	visibility := r.Caller.Visibility()
 	memberOf := func(account, agent string) string {
 		known := entries[state.Key{Account: account, Kind: state.Agent, ID: agent}]
 		if known == nil {
@@ -116,10 +116,10 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 		switch {
 		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
 		case key.Kind == state.Agent && r.AgentID == key.ID:
-			if !sight.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
+			if !visibility.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
 				continue
 			}
-			if r.QueueID != "" && sight.Role() == identity.RoleSupervisor && !sight.HasQueue(r.QueueID) {
+			if r.QueueID != "" && visibility.Role() == identity.RoleSupervisor && !visibility.HasQueue(r.QueueID) {
 				return nil, fault.Forbidden("The queue is not one of yours")
 			}
 
@@ -128,7 +128,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			e.Live():
 			// An agent sees a call that rings at his phone, too.
 			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
-				if sight.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
+				if visibility.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
 					return e, nil
 				}
 			}

@@ -24,8 +24,9 @@ type Request struct {
 	Destination string
 	Key         string // Idempotency-Key; "" for none
 
-	// ServesCall says that an AI provider acts on the call that it serves: its calls bound it, no limit of
-	// actions does, and a call that is not found, of two legs that are tried, leaves no entry of the audit log.
+	// ServesCall is true for an action of an AI provider on a call that it is connected to. The limit of actions
+	// per minute does not apply, because such a provider acts on few calls. An unknown call is not written to
+	// the audit log, because the provider's side tries the ids of both legs and one of them may be unknown.
 	ServesCall bool
 
 	Hearing // of ActionHear

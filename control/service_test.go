@@ -157,7 +157,7 @@ func (w *world) Send(ctx context.Context, _, id string, take Take) error {
 
 func caller(role identity.Role, id string, limits identity.Limits) *identity.Principal {
 	return identity.Principal{UserID: id, AccountID: "demo",
-		Role: role}.WithSight(identity.NewSight(role, "demo", "1001", limits))
+		Role: role}.WithVisibility(identity.NewVisibility(role, "demo", "1001", limits))
 }
 
 var (

@@ -184,7 +184,7 @@ func parseRaw(raw *kafka.Record, name string, e *Explanation) (facts event.Facts
 		e.Format.From = FormatFromKeys
 	}
 
-	if !known || f.Event == nil {
+	if !known || f.DecodeEvent == nil {
 		return event.Facts{}, "", false
 	}
 

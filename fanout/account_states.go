@@ -14,9 +14,9 @@ import (
 	"trunkline/internal/setting"
 )
 
-// states follows the partitions of cc.state that snapshots need: each from its first
+// accountStates follows the partitions of cc.state that snapshots need: each from its first
 // snapshot until stateLinger after the last one.
-type states struct {
+type accountStates struct {
 	log       Log
 	directory Directory
 	tasks     *tasks
@@ -41,7 +41,7 @@ const (
 // viewsOf returns, in order, the views of those of the partitions that cc.state has, in
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
-func (w *states) viewsOf(ctx context.Context, set partitionSet,
+func (w *accountStates) viewsOf(ctx context.Context, set partitionSet,
 	now time.Time) (views []*stateView, partitions int, err error) {
 	partitions, err = w.log.KnownPartitions(ctx, event.TopicState)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *states) viewsOf(ctx context.Context, set partitionSet,
 var errStateTooLarge = errors.New("the state of the accounts needs more memory than fanout.snapshot_bytes")
 
 // run starts and stops the views until none is needed any more.
-func (w *states) run(ctx context.Context) {
+func (w *accountStates) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for w.startAndStopViews(ctx, &running) {
@@ -93,7 +93,7 @@ func (w *states) run(ctx context.Context) {
 
 // startAndStopViews starts views that are not running and stops views without recent snapshots. It
 // returns false when none is left.
-func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
+func (w *accountStates) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -127,7 +127,7 @@ func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup)
 }
 
 // countEntries returns the number of entries, and sets the metrics. The caller holds mu.
-func (w *states) countEntries() (entries int) {
+func (w *accountStates) countEntries() (entries int) {
 	var agents, calls int
 	var lag int64
 	for _, v := range w.views {
@@ -145,10 +145,10 @@ func (w *states) countEntries() (entries int) {
 
 // stateView keeps the state of one partition.
 type stateView struct {
-	states      *states
+	states      *accountStates
 	partition   int
-	requestedAt time.Time          // time of the last snapshot; guarded by states.mu
-	cancel      context.CancelFunc // nil: not started; guarded by states.mu
+	requestedAt time.Time          // time of the last snapshot; guarded by accountStates.mu
+	cancel      context.CancelFunc // nil: not started; guarded by accountStates.mu
 
 	mu         sync.Mutex
 	view       *state.View
@@ -261,7 +261,7 @@ func (v *stateView) currentAsOf() time.Time {
 
 // loadAccounts loads accounts that are missing in the tree, so that snapshots include new
 // accounts.
-func (w *states) loadAccounts(ctx context.Context, records []state.Record) {
+func (w *accountStates) loadAccounts(ctx context.Context, records []state.Record) {
 	tree, asked := w.directory.Tree(), ""
 	for i := range records {
 		e := records[i].Entry
@@ -283,7 +283,7 @@ func (w *states) loadAccounts(ctx context.Context, records []state.Record) {
 	}
 }
 
-func (w *states) recordError(doing string, err error) {
+func (w *accountStates) recordError(doing string, err error) {
 	w.logger.Warn("snapshot update failed", "doing", doing, "error", err)
 	w.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

@@ -40,7 +40,7 @@ type sinkTransport struct{ webSocket }
 
 func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 	s.mu.Lock()
-	s.advanceQueue(s.queue.Waiting())
+	s.advanceQueue(s.queue.WaitingBytes())
 	s.state = unowned
 	s.mu.Unlock()
 }

@@ -139,7 +139,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
-	a.session.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
+	a.record.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
 	if err := f.placements.awaitLoaded(ctx); err != nil {
 		return err
 	}

@@ -13,14 +13,14 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// session records the ranges of events offered to a connection, for explanations
+// connectionRecord records the ranges of events offered to a connection, for explanations
 // (explain.go). It changes when a connection begins, joins a partition, becomes live
 // and ends, never with an event. The subscriber's lock guards it.
-type session struct {
+type connectionRecord struct {
 	resumed      resumed
 	firstOffsets []partitionOffset // the first offset offered to it, by partition
 	liveSince    time.Time         // zero: its replay is not finished
-	end          *sessionEnd       // nil: not ended
+	end          *connectionEnd    // nil: not ended
 }
 
 // resumed is the position from which a connection requested a resume; zero: none.
@@ -53,7 +53,7 @@ func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
 }
 
 // recordFirstOffset records that a partition is offered to the connection from an offset on.
-func (s *session) recordFirstOffset(partition int, offset int64) {
+func (s *connectionRecord) recordFirstOffset(partition int, offset int64) {
 	for i := range s.firstOffsets {
 		b := &s.firstOffsets[i]
 		if b.partition == partition { // it follows the partition again
@@ -71,32 +71,32 @@ func (f *Fanout) recordFirstOffsets(a *admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.session.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
+	s.record.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
 	for _, start := range a.starts {
-		s.session.recordFirstOffset(start.partition, start.next)
+		s.record.recordFirstOffset(start.partition, start.next)
 	}
 
 	if a.starts != nil {
 		return
 	}
 
-	s.session.liveSince = time.Now()
+	s.record.liveSince = time.Now()
 	for p := range s.interest.follows.all() {
-		s.session.recordFirstOffset(p, f.follower.stream(p).live.next)
+		s.record.recordFirstOffset(p, f.follower.stream(p).live.next)
 	}
 }
 
 // outcomeBeforeFirst returns the outcome of an event before the first one offered to the
 // connection.
-func (s *session) outcomeBeforeFirst() Outcome {
+func (s *connectionRecord) outcomeBeforeFirst() Outcome {
 	if s.resumed.requested {
 		return OutcomeResumedLater
 	}
 	return OutcomeConnectedLater
 }
 
-// sessionEnd is the end of a connection.
-type sessionEnd struct {
+// connectionEnd is the end of a connection.
+type connectionEnd struct {
 	at time.Time
 	// everything before was offered to it; nil: unknown, it ended in a replay without a cursor
 	reached []partitionOffset
@@ -104,22 +104,22 @@ type sessionEnd struct {
 }
 
 // ensureEnd returns the end of the session and creates it if necessary.
-func (s *session) ensureEnd() *sessionEnd {
+func (s *connectionRecord) ensureEnd() *connectionEnd {
 	if s.end == nil {
-		s.end = &sessionEnd{at: time.Now()}
+		s.end = &connectionEnd{at: time.Now()}
 	}
 	return s.end
 }
 
 // recordDropped records the waiting messages of a queue that is about to be dropped.
-func (e *sessionEnd) recordDropped(q *conn.Queue) {
+func (e *connectionEnd) recordDropped(q *conn.Queue) {
 	for id := range q.IDs() {
 		e.recordUnsent(event.ID(id))
 	}
 }
 
 // recordUnsent records an unsent message, in any order.
-func (e *sessionEnd) recordUnsent(id event.ID) {
+func (e *connectionEnd) recordUnsent(id event.ID) {
 	for i, first := range e.unsent {
 		if first.Partition() == id.Partition() {
 			e.unsent[i] = min(first, id)
@@ -129,7 +129,7 @@ func (e *sessionEnd) recordUnsent(id event.ID) {
 	e.unsent = append(e.unsent, id)
 }
 
-func (e *sessionEnd) wasDropped(id event.ID) bool {
+func (e *connectionEnd) wasDropped(id event.ID) bool {
 	return slices.ContainsFunc(e.unsent,
 		func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
 }
@@ -137,7 +137,7 @@ func (e *sessionEnd) wasDropped(id event.ID) bool {
 // recordReached records the offsets up to which a subscriber was offered events, when it
 // leaves the index. The caller holds index.mu for writing and the subscriber's lock.
 func (f *Fanout) recordReached(s *subscriber) {
-	end := s.session.ensureEnd()
+	end := s.record.ensureEnd()
 	switch {
 	case !s.interest.registered:
 	case !s.replaying.Load():
@@ -152,9 +152,9 @@ func (f *Fanout) recordReached(s *subscriber) {
 	}
 }
 
-// pastSession is a connection that has ended, or a resume that was refused.
-type pastSession struct {
-	session
+// pastConnection is a connection that has ended, or a resume that was refused.
+type pastConnection struct {
+	connectionRecord
 	id         string
 	principal  *identity.Principal
 	transport  string
@@ -167,12 +167,12 @@ type pastSession struct {
 // endedSession returns the session of a connection that has ended. The result shares no
 // mutable data: a replay may still be running. Events that the replay misses from now
 // on are after the recorded positions. The caller holds mu.
-func (s *subscriber) endedSession(d conn.Disconnect) *pastSession {
-	end := *s.session.ensureEnd()
+func (s *subscriber) endedSession(d conn.Disconnect) *pastConnection {
+	end := *s.record.ensureEnd()
 	end.unsent = slices.Clone(end.unsent)
-	session := s.session
+	session := s.record
 	session.end = &end
-	return &pastSession{session: session, id: s.id, principal: s.principal, transport: s.transportName(),
+	return &pastConnection{connectionRecord: session, id: s.id, principal: s.principal, transport: s.transportName(),
 		connected: s.connected,
 		lastID:    s.lastID, disconnect: d}
 }
@@ -189,14 +189,15 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 		transport = transportWebSocket
 	}
 
-	s.session.ensureEnd()
+	s.record.ensureEnd()
 	f.explanations.pastSessions.add(
-		&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
-			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
+		&pastConnection{connectionRecord: s.record, id: s.id, principal: s.principal, transport: transport,
+			connected: s.connected, refused: true,
+			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}})
 }
 
 // bytes estimates the memory of a session.
-func (p *pastSession) bytes() int {
+func (p *pastConnection) bytes() int {
 	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reached)) + 8*len(p.end.unsent)
 	filter := &p.principal.Filter
 	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs,
@@ -208,21 +209,21 @@ func (p *pastSession) bytes() int {
 	return size
 }
 
-// Bounds of pastSessions.
+// Bounds of pastConnections.
 const (
 	maxPastSessions     = 1000
 	maxPastSessionBytes = 4 << 20
 )
 
-// pastSessions stores the newest sessions that ended on this node.
-type pastSessions struct {
+// pastConnections stores the newest connections that ended on this node.
+type pastConnections struct {
 	mu    sync.Mutex
-	all   []*pastSession // in the order in which they were added
+	all   []*pastConnection // in the order in which they were added
 	bytes int
 	since time.Time // it has every session that ended after this time
 }
 
-func (r *pastSessions) add(p *pastSession) {
+func (r *pastConnections) add(p *pastConnection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -243,7 +244,7 @@ func (r *pastSessions) add(p *pastSession) {
 }
 
 // list returns the sessions, and the time from which they are complete.
-func (r *pastSessions) list() (all []*pastSession, since time.Time) {
+func (r *pastConnections) list() (all []*pastConnection, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.all), r.since

@@ -63,7 +63,7 @@
 //
 // index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none may be taken in
 // another order. partitionStream.mu, placements.mu, joinLag.mu and follower.mu are taken after
-// these, and none of them after another; pastSessions.mu is held alone. webSocket.handshake is
+// these, and none of them after another; pastConnections.mu is held alone. webSocket.handshake is
 // taken before rawConn.mu only.
 //
 // # Files

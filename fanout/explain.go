@@ -92,10 +92,10 @@ const MaxListed = 1000
 type explanations struct {
 	nodeID       string
 	directory    Directory
-	members      *members
+	members      *subscriberSet
 	follower     *follower
 	peers        Peers // nil: questions of other nodes are not answered
-	pastSessions pastSessions
+	pastSessions pastConnections
 }
 
 // explainHere answers a question with the connections of this node.
@@ -116,15 +116,15 @@ func (x *explanations) explainHere(q *Question) NodeAnswer {
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username,
 			KeyID: p.KeyID}
 		m := &q.Message
-		mismatch, sight := p.Mismatch(p.AccountID, m, tree), x.directory.SightOf(p)
+		mismatch, visibility := p.Mismatch(p.AccountID, m, tree), x.directory.VisibilityOf(p)
 
 		switch {
 		case mismatch != nil && mismatch.Field == identity.FieldAccount:
 			c.Outcome = OutcomeNotVisible
 		case mismatch != nil:
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
-		case !sight.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf),
-			m.Name == event.NameCallTranscript && !sight.Transcripts():
+		case !visibility.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf),
+			m.Name == event.NameCallTranscript && !visibility.SeesTranscripts():
 			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}
 
@@ -167,7 +167,7 @@ func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.session.end != nil {
+	if s.record.end != nil {
 		var d conn.Disconnect
 		if s.closing != nil {
 			d = s.closing.Disconnect
@@ -177,14 +177,14 @@ func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 	}
 
 	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connected)
-	c.ResumedFrom, c.LastEventID = s.session.resumed.String(), s.lastID
+	c.ResumedFrom, c.LastEventID = s.record.resumed.String(), s.lastID
 	if c.Outcome != "" {
 		return
 	}
 
 	st := x.follower.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
-	live := s.session.liveSince
+	live := s.record.liveSince
 	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
 		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
 			c.QueuedAt = unixSeconds(at)
@@ -196,10 +196,10 @@ func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 // caller holds mu.
 func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
-	begin, begun := offsetIn(s.session.firstOffsets, partition)
+	begin, begun := offsetIn(s.record.firstOffsets, partition)
 	switch {
 	case begun && q.Offset < begin:
-		return s.session.outcomeBeforeFirst()
+		return s.record.outcomeBeforeFirst()
 	case s.queue.Contains(int64(q.EventID)):
 		return OutcomeQueued
 	case !begun || !s.interest.follows.has(partition) || st == nil:
@@ -217,14 +217,14 @@ func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 // the cursor, or to the last id of a replay of a single partition.
 func (s *subscriber) hasReplayed(q *Question) bool {
 	if s.tracker == nil {
-		return len(s.session.firstOffsets) == 1 && q.EventID <= s.lastID
+		return len(s.record.firstOffsets) == 1 && q.EventID <= s.lastID
 	}
 	i, found := s.tracker.find(q.EventID.Partition())
 	return found && q.Offset < s.tracker.positions[i].next
 }
 
 // describe adds the details of a session that has ended.
-func (p *pastSession) describe(q *Question, c *Connection) {
+func (p *pastConnection) describe(q *Question, c *Connection) {
 	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connected)
 	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
 	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.at), p.disconnect.Code, p.disconnect.Reason
@@ -234,7 +234,7 @@ func (p *pastSession) describe(q *Question, c *Connection) {
 }
 
 // eventOutcome returns the outcome of an event that the filter selects.
-func (p *pastSession) eventOutcome(q *Question) Outcome {
+func (p *pastConnection) eventOutcome(q *Question) Outcome {
 	begin, begun := offsetIn(p.firstOffsets, q.EventID.Partition())
 	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
 	switch {

@@ -249,11 +249,11 @@ func TestExplainDuringAReplay(t *testing.T) {
 }
 
 func TestPastSessionsAreBounded(t *testing.T) {
-	var r pastSessions
+	var r pastConnections
 	add := func(i int, filter identity.Filter) {
-		s := session{}
+		s := connectionRecord{}
 		s.ensureEnd().at = time.Unix(int64(i), 0)
-		r.add(&pastSession{session: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
+		r.add(&pastConnection{connectionRecord: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
 	}
 
 	for i := range maxPastSessions + 3 {
@@ -282,14 +282,14 @@ func TestPastSessionsAreBounded(t *testing.T) {
 
 // Sessions are not added in the order in which they ended.
 func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
-	var r pastSessions
+	var r pastConnections
 	for i := range maxPastSessions + 2 {
-		s := session{}
+		s := connectionRecord{}
 		s.ensureEnd().at = time.Unix(5000, 0)
 		if i == 1 {
 			s.end.at = time.Unix(4000, 0)
 		}
-		r.add(&pastSession{session: s, principal: &identity.Principal{}})
+		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
 	}
 
 	if _, since := r.list(); since != time.Unix(5000, 0) {
@@ -297,11 +297,11 @@ func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
 	}
 
 	// One that ended before the node's start of the list does not make it complete from there.
-	r = pastSessions{since: time.Unix(9000, 0)}
+	r = pastConnections{since: time.Unix(9000, 0)}
 	for range maxPastSessions + 1 {
-		s := session{}
+		s := connectionRecord{}
 		s.ensureEnd().at = time.Unix(8000, 0)
-		r.add(&pastSession{session: s, principal: &identity.Principal{}})
+		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
 	}
 
 	if _, since := r.list(); since != time.Unix(9000, 0) {

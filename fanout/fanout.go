@@ -32,8 +32,8 @@ type Authenticator interface {
 type Directory interface {
 	// Tree returns the current account tree.
 	Tree() *identity.Tree
-	// SightOf returns what the role of a principal sees now. It performs no I/O.
-	SightOf(p *identity.Principal) *identity.Sight
+	// VisibilityOf returns what the role of a principal sees now. It performs no I/O.
+	VisibilityOf(p *identity.Principal) *identity.Visibility
 	// Changed returns a channel that is closed at the next change of the tree or of
 	// permissions.
 	Changed() <-chan struct{}
@@ -80,8 +80,8 @@ type Fanout struct {
 	placements        *placements
 	joinLag           joinLag
 	ringShare         atomic.Int64 // bytes that the ring of one partition may use
-	members           *members
-	tokens            tokens
+	members           *subscriberSet
+	tokens            sharedTokens
 	traces            traces
 	handshakes        atomic.Int64 // handshakes in progress
 	sweeps            uint64       // used by sweepOnce only
@@ -98,7 +98,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f := &Fanout{
 		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
 		logger: deps.Logger,
-		index:  newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
+		index:  newIndex(), members: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
 	}
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
@@ -116,7 +116,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	}
 	f.snapshots = &snapshots{
 		directory: f.directory, placements: f.placements, logIdentity: f.logIdentity,
-		states: &states{
+		states: &accountStates{
 			log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
 			logger: f.logger, views: make(map[int]*stateView),
 		},
@@ -129,7 +129,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	}
 	f.explanations = &explanations{
 		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
-		pastSessions: pastSessions{since: time.Now()},
+		pastSessions: pastConnections{since: time.Now()},
 	}
 
 	return f, nil

@@ -11,14 +11,14 @@ import (
 // that it may access and to what its role sees. It is immutable; after a permission change the subscriber gets a
 // new one.
 type filter struct {
-	root     string // the subscriber's own account; it may access this one and its descendants
-	accounts idSet  // the accounts named at login; nil means root and all its descendants
-	types    event.TypeSet
-	names    event.NameSet
-	agents   idSet           // nil means all, also messages without an agent
-	queues   idSet           // nil means all
-	calls    idSet           // nil means all
-	sight    *identity.Sight // nil: the role hides nothing
+	root       string // the subscriber's own account; it may access this one and its descendants
+	accounts   idSet  // the accounts named at login; nil means root and all its descendants
+	types      event.TypeSet
+	names      event.NameSet
+	agents     idSet                // nil means all, also messages without an agent
+	queues     idSet                // nil means all
+	calls      idSet                // nil means all
+	visibility *identity.Visibility // nil: the role hides nothing
 }
 
 // idSet is a set of ids; nil means every id.
@@ -48,20 +48,20 @@ func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equ
 // newFilter returns the filter of a token for the current account tree and role, or nil if
 // none of the token's accounts is accessible.
 func newFilter(p *identity.Principal, directory Directory) *filter {
-	tree, sight := directory.Tree(), directory.SightOf(p)
+	tree, visibility := directory.Tree(), directory.VisibilityOf(p)
 	types, _, ok := event.SetOf(p.EventTypes)
 	_, known := tree.Account(p.AccountID)
-	if !ok || !known || sight.Nothing() {
+	if !ok || !known || visibility.SeesNothing() {
 		return nil
 	}
-	if !sight.Transcripts() {
+	if !visibility.SeesTranscripts() {
 		types &^= event.OwnTranscript
 	}
 
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
 		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
-	if !sight.Everything() {
-		f.sight = sight
+	if !visibility.SeesEverything() {
+		f.visibility = visibility
 	}
 	if len(p.AccountIDs) == 0 {
 		return f
@@ -91,12 +91,12 @@ func (f *filter) matches(m *frame, tree *identity.Tree) bool {
 func (f *filter) matchesFacts(m *frame) bool {
 	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) &&
 		f.calls.has(m.ids.call()) &&
-		(f.sight == nil || f.sight.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.memberOf()))
+		(f.visibility == nil || f.visibility.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.memberOf()))
 }
 
 // seesQueue reports whether the role and the filter show the queue's figures.
 func (f *filter) seesQueue(queue string) bool {
-	return f.queues.has(queue) && (f.sight == nil || f.sight.HasQueue(queue))
+	return f.queues.has(queue) && (f.visibility == nil || f.visibility.HasQueue(queue))
 }
 
 // matchesAccount reports whether the filter includes the account.
@@ -109,6 +109,6 @@ func (f *filter) matchesAccount(account string, tree *identity.Tree) bool {
 
 func (f *filter) equal(g *filter) bool {
 	return f.root == g.root && f.types == g.types && f.names == g.names && f.accounts.equal(g.accounts) &&
-		(f.sight == nil) == (g.sight == nil) && (f.sight == nil || f.sight.Equal(g.sight)) &&
+		(f.visibility == nil) == (g.visibility == nil) && (f.visibility == nil || f.visibility.Equal(g.visibility)) &&
 		f.agents.equal(g.agents) && f.queues.equal(g.queues) && f.calls.equal(g.calls)
 }

@@ -27,9 +27,9 @@ var factMessages = []event.Facts{
 }
 
 var factFilters = []struct {
-	filter identity.Filter
-	want   []int           // of factMessages
-	sight  *identity.Sight // of a role; nil: a user's, who sees all
+	filter     identity.Filter
+	want       []int                // of factMessages
+	visibility *identity.Visibility // of a role; nil: a user's, who sees all
 }{
 	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6}, nil},
 	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{1, 2}, nil},
@@ -43,18 +43,19 @@ var factFilters = []struct {
 	{identity.Filter{AccountIDs: []string{"shop"}, CallIDs: []string{"c2"}, Names: []string{"call.*"}}, []int{5}, nil},
 	{identity.Filter{AccountIDs: []string{"kiosk"}}, nil, nil},
 	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6},
-		identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{})},
+		identity.NewVisibility(identity.RoleAdmin, "root", "", identity.Limits{})},
 	{identity.Filter{}, []int{2, 3},
-		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+		identity.NewVisibility(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
 	{identity.Filter{}, nil,
-		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}})},
-	{identity.Filter{}, []int{1, 2, 3, 4}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{})},
+		identity.NewVisibility(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}})},
+	{identity.Filter{}, []int{1, 2, 3, 4},
+		identity.NewVisibility(identity.RoleSupervisor, "root", "", identity.Limits{})},
 	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{2},
-		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+		identity.NewVisibility(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
 	{identity.Filter{}, []int{3},
-		identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
+		identity.NewVisibility(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
 	{identity.Filter{QueueIDs: []string{"support"}}, nil,
-		identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
+		identity.NewVisibility(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
 }
 
 // TestFiltersNarrowEveryWayToTheEvents holds live delivery, replay with cursors and the
@@ -77,16 +78,16 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 
 	put(0)
 	var all []listener
-	tokenOf := func(filter identity.Filter, sight *identity.Sight) string {
+	tokenOf := func(filter identity.Filter, visibility *identity.Visibility) string {
 		token := directory.filteredToken("root", filter)
-		if sight != nil {
-			directory.edit(func() { directory.sights[token] = sight })
+		if visibility != nil {
+			directory.edit(func() { directory.visibilities[token] = visibility })
 		}
 		return token
 	}
 
 	for i, f := range factFilters {
-		token := tokenOf(f.filter, f.sight)
+		token := tokenOf(f.filter, f.visibility)
 
 		live := n.dial(t, token, "")
 		replay := n.dial(t, token, "since=earliest&cursor=true")
@@ -124,7 +125,7 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		}
 
 		r, err := http.NewRequestWithContext(t.Context(), "GET",
-			n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.sight), nil)
+			n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.visibility), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,9 +197,9 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 			}
 		}
 
-		p.TokenID = fmt.Sprint("random", len(directory.sights))
+		p.TokenID = fmt.Sprint("random", len(directory.visibilities))
 		limits := identity.Limits{QueueIDs: some("q", 3), AgentIDs: some("a", 4)}
-		directory.sights[p.TokenID] = identity.NewSight(identity.Roles()[random.IntN(len(identity.Roles()))],
+		directory.visibilities[p.TokenID] = identity.NewVisibility(identity.Roles()[random.IntN(len(identity.Roles()))],
 			p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
 
 		if f := newFilter(p, directory); f != nil {

@@ -490,12 +490,12 @@ func (l *memoryLog) trim(partition int, first int64) {
 
 // memoryDirectory knows tokens by heart.
 type memoryDirectory struct {
-	mu      sync.Mutex
-	tree    *identity.Tree
-	tokens  map[string]*identity.Principal
-	revoked map[string]bool
-	change  chan struct{}
-	sights  map[string]*identity.Sight // by token; others see everything
+	mu           sync.Mutex
+	tree         *identity.Tree
+	tokens       map[string]*identity.Principal
+	revoked      map[string]bool
+	change       chan struct{}
+	visibilities map[string]*identity.Visibility // by token; others see everything
 }
 
 // newDirectory has the tree root > shop > kiosk, and other beside it.
@@ -507,7 +507,7 @@ func newDirectory() *memoryDirectory {
 			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk", ParentID: "shop"},
 			identity.Account{ID: "other", Name: "other", Domain: "other"}),
 		tokens: make(map[string]*identity.Principal), revoked: make(map[string]bool),
-		change: make(chan struct{}), sights: make(map[string]*identity.Sight),
+		change: make(chan struct{}), visibilities: make(map[string]*identity.Visibility),
 	}
 }
 
@@ -550,13 +550,13 @@ func (d *memoryDirectory) Tree() *identity.Tree {
 	return d.tree
 }
 
-func (d *memoryDirectory) SightOf(p *identity.Principal) *identity.Sight {
+func (d *memoryDirectory) VisibilityOf(p *identity.Principal) *identity.Visibility {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s, ok := d.sights[p.TokenID]; ok {
+	if s, ok := d.visibilities[p.TokenID]; ok {
 		return s
 	}
-	return identity.NewSight(identity.RoleUser, p.AccountID, "", identity.Limits{})
+	return identity.NewVisibility(identity.RoleUser, p.AccountID, "", identity.Limits{})
 }
 
 func (d *memoryDirectory) Changed() <-chan struct{} {

@@ -235,7 +235,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 			at = s.tracker.join(p, at, time.Now())
 		}
 
-		s.session.recordFirstOffset(p, at.next)
+		s.record.recordFirstOffset(p, at.next)
 		starts = append(starts, start{partition: p, position: at})
 	}
 

@@ -55,7 +55,7 @@ type cluster struct {
 	directory Directory
 	presence  Presence
 	leases    *leases
-	members   *members
+	members   *subscriberSet
 	channel   channel
 	metrics   *metrics
 	logger    *slog.Logger
@@ -217,7 +217,7 @@ func (c *cluster) Stats(ctx context.Context, caller *identity.Principal) []Clien
 
 	tree := c.directory.Tree()
 	visible := []Client{}
-	all := c.directory.SightOf(caller).Everything()
+	all := c.directory.VisibilityOf(caller).SeesEverything()
 
 	for _, client := range clients {
 		if all && tree.Contains(caller.AccountID, client.AccountID) {

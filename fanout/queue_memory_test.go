@@ -92,7 +92,7 @@ func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
 	sub := blockedSubscriber(s.f, "shop")
 	deliverSparse(t, s, 600, 1000, func(int) string { return "shop" })
 	sub.mu.Lock()
-	waiting, ended := sub.queue.Waiting(), sub.closing != nil
+	waiting, ended := sub.queue.WaitingBytes(), sub.closing != nil
 	sub.mu.Unlock()
 	if ended || waiting < 500<<10 {
 		t.Errorf("of 600 sparse events of 1 KB, %d bytes wait; disconnected: %v", waiting, ended)

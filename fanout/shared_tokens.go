@@ -7,22 +7,22 @@ import (
 	"trunkline/identity"
 )
 
-// tokens lets the subscribers of a token share one principal and one filter. It holds
+// sharedTokens lets the subscribers of a token share one principal and one filter. It holds
 // weak pointers.
-type tokens struct {
+type sharedTokens struct {
 	mu    sync.Mutex
-	known map[string]token
+	known map[string]sharedToken
 	swept int // number of tokens after the last sweep
 }
 
-type token struct {
+type sharedToken struct {
 	principal weak.Pointer[identity.Principal]
 	filter    weak.Pointer[filter]
 }
 
 // share returns the principal and filter of an earlier subscriber of the same token,
 // if they are equal. Tokens never change; their filter changes with the account tree.
-func (t *tokens) share(p *identity.Principal, f *filter) (*identity.Principal, *filter) {
+func (t *sharedTokens) share(p *identity.Principal, f *filter) (*identity.Principal, *filter) {
 	if f == nil {
 		return p, nil
 	}
@@ -38,14 +38,14 @@ func (t *tokens) share(p *identity.Principal, f *filter) (*identity.Principal, *
 	}
 
 	t.sweep()
-	t.known[p.TokenID] = token{weak.Make(p), weak.Make(f)}
+	t.known[p.TokenID] = sharedToken{weak.Make(p), weak.Make(f)}
 	return p, f
 }
 
 // sweep removes unreferenced tokens each time their number has doubled.
-func (t *tokens) sweep() {
+func (t *sharedTokens) sweep() {
 	if t.known == nil {
-		t.known = make(map[string]token)
+		t.known = make(map[string]sharedToken)
 	}
 	if len(t.known) < 2*t.swept+64 {
 		return

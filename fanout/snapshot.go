@@ -101,7 +101,7 @@ type snapshots struct {
 	directory   Directory
 	placements  *placements
 	logIdentity *logIdentity
-	states      *states
+	states      *accountStates
 	today       today
 }
 
@@ -424,7 +424,7 @@ func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 // seesCall reports whether a role sees a call: by its queue, or by an agent that has it or
 // at whom it rings. entries has the agents.
 func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bool {
-	if f.sight == nil {
+	if f.visibility == nil {
 		return true
 	}
 
@@ -434,7 +434,7 @@ func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bo
 		if known != nil {
 			memberOf = strings.Join(known.Queues, event.QueueSeparator)
 		}
-		if f.sight.Admits(e.AccountID, agent, e.QueueID, memberOf) {
+		if f.visibility.Admits(e.AccountID, agent, e.QueueID, memberOf) {
 			return true
 		}
 	}
@@ -447,7 +447,8 @@ func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bo
 func (f *filter) matchesAgent(e *state.Entry) bool {
 	return f.agents.has(e.ID) && f.calls.has(e.CallID) &&
 		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has)) &&
-		(f.sight == nil || f.sight.Admits(e.AccountID, e.ID, "", strings.Join(e.Queues, event.QueueSeparator)))
+		(f.visibility == nil ||
+			f.visibility.Admits(e.AccountID, e.ID, "", strings.Join(e.Queues, event.QueueSeparator)))
 }
 
 func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {

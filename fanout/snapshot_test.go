@@ -225,24 +225,24 @@ func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		sight *identity.Sight
-		want  string
+		visibility *identity.Visibility
+		want       string
 	}{
-		"administrator": {identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{}),
+		"administrator": {identity.NewVisibility(identity.RoleAdmin, "root", "", identity.Limits{}),
 			"1001 1002 c1 c2 c3 c4 c5"},
-		"head": {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{}),
+		"head": {identity.NewVisibility(identity.RoleSupervisor, "root", "", identity.Limits{}),
 			"1001 1002 c1 c2 c3 c4"},
-		"sales": {identity.NewSight(identity.RoleSupervisor, "root", "",
+		"sales": {identity.NewVisibility(identity.RoleSupervisor, "root", "",
 			identity.Limits{QueueIDs: []string{"sales"}}), "1001 c1 c4"},
-		"support": {identity.NewSight(identity.RoleSupervisor, "root", "",
+		"support": {identity.NewVisibility(identity.RoleSupervisor, "root", "",
 			identity.Limits{QueueIDs: []string{"support"}}), "1002 c2 c3"},
-		"elsewhere": {identity.NewSight(identity.RoleSupervisor, "root", "",
+		"elsewhere": {identity.NewVisibility(identity.RoleSupervisor, "root", "",
 			identity.Limits{QueueIDs: []string{"elsewhere"}}), ""},
-		"agent": {identity.NewSight(identity.RoleAgent, "root", "",
+		"agent": {identity.NewVisibility(identity.RoleAgent, "root", "",
 			identity.Limits{AgentIDs: []string{"1002"}}), "1002 c2"},
 	} {
 		p := directory.principal(t, "root")
-		directory.edit(func() { directory.sights[p.TokenID] = c.sight })
+		directory.edit(func() { directory.visibilities[p.TokenID] = c.visibility })
 		var got []string
 
 		s := n.complete(t, p, log)

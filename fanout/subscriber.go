@@ -31,7 +31,7 @@ type subscriber struct {
 	spaceFreed chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits
 	lastID     event.ID       // last event that was sent completely
 	interest   interest
-	session    session // for explanations
+	record     connectionRecord // for explanations
 
 	id            string
 	principal     *identity.Principal
@@ -51,7 +51,7 @@ type subscriber struct {
 func (s *subscriber) becomeLive(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session.liveSince = now
+	s.record.liveSince = now
 	s.replaying.Store(false)
 	if s.onLive != nil {
 		s.onLive()
@@ -123,17 +123,17 @@ func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p = s.pushLocked(m)
-	return p, s.queue.Waiting() <= s.queueLimit/2
+	return p, s.queue.WaitingBytes() <= s.queueLimit/2
 }
 
 func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.closing != nil || s.state == closed {
-		s.session.ensureEnd().recordUnsent(m.id)
+		s.record.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
 
 	// replays use spaceAvailable instead
-	full := s.queue.Waiting() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit()
+	full := s.queue.WaitingBytes() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit()
 	if full && s.transport.stuck(s) {
 		return pushRefused
 	}
@@ -152,10 +152,10 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 // overLimit reports whether the queue keeps more memory than its limit. Near the limit
 // it first copies frames out of their batches.
 func (s *subscriber) overLimit() bool {
-	if s.queue.Held() > s.queueLimit-s.queueLimit/4 {
-		s.queue.Tidy()
+	if s.queue.HeldBytes() > s.queueLimit-s.queueLimit/4 {
+		s.queue.CopySparseBlocks()
 	}
-	return s.queue.Held() > s.queueLimit
+	return s.queue.HeldBytes() > s.queueLimit
 }
 
 // pushControl puts a frame that is not an event on the queue.
@@ -217,7 +217,7 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	}
 
 	s.closing = &closing{Disconnect: d, deadline: by}
-	end := s.session.ensureEnd()
+	end := s.record.ensureEnd()
 	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
 		end.recordDropped(&s.queue)
 		s.queue.DropTail()
@@ -235,7 +235,7 @@ func (s *subscriber) queueClosing() {
 		return
 	}
 
-	s.session.ensureEnd().recordDropped(&s.queue)
+	s.record.ensureEnd().recordDropped(&s.queue)
 	unfinished := s.queue.Drop()
 	// Its rest is sent before the close frame.
 	if unfinished != 0 {
@@ -262,7 +262,7 @@ func (s *subscriber) advanceQueue(n int) {
 			s.lastID = event.ID(last)
 		}
 	}
-	if s.queue.Waiting() <= s.queueLimit/2 {
+	if s.queue.WaitingBytes() <= s.queueLimit/2 {
 		s.signalSpace()
 	}
 }
@@ -281,7 +281,7 @@ func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.queue.Waiting() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil ||
+	if s.queue.WaitingBytes() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil ||
 		s.state == closed || orFullSocket && s.transport.stuck(s) {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (s *subscriber) markClosed() (first bool) {
 	}
 
 	s.state = closed
-	s.session.ensureEnd().recordDropped(&s.queue)
+	s.record.ensureEnd().recordDropped(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
 

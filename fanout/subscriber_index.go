@@ -110,7 +110,7 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 		}
 	}
 
-	anyFacts := f.names == event.EveryName && f.sight == nil
+	anyFacts := f.names == event.EveryName && f.visibility == nil
 	for _, by := range [...]struct {
 		kind byte
 		ids  idSet
@@ -131,19 +131,19 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 
 // ownAgents returns the agents to which an agent's role is limited.
 func (f *filter) ownAgents() idSet {
-	if f.sight == nil {
+	if f.visibility == nil {
 		return nil
 	}
-	return newIDSet(f.sight.Limits().AgentIDs)
+	return newIDSet(f.visibility.Limits().AgentIDs)
 }
 
 // roleID returns the id under which an agent's role without named agents is listed: its
 // extension.
 func (f *filter) roleID() factID {
-	if f.sight == nil || f.sight.Extension() == "" {
+	if f.visibility == nil || f.visibility.Extension() == "" {
 		return factID{}
 	}
-	return factID{extensionID, f.sight.Extension()}
+	return factID{extensionID, f.visibility.Extension()}
 }
 
 // delete removes a subscriber. The caller holds mu.

@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// members holds the connected subscribers of this node and the disconnected
+// subscriberSet holds the connected subscribers of this node and the disconnected
 // ones whose connection is still open.
-type members struct {
+type subscriberSet struct {
 	mu            sync.Mutex
 	connected     map[*subscriber]struct{}
 	disconnecting map[*subscriber]struct{}
 	removed       map[*subscriber]struct{} // since the last presence update
 }
 
-func newMembers() *members {
-	return &members{
+func newSubscriberSet() *subscriberSet {
+	return &subscriberSet{
 		connected: make(map[*subscriber]struct{}), disconnecting: make(map[*subscriber]struct{}),
 		removed: make(map[*subscriber]struct{}),
 	}
 }
 
-func (m *members) add(s *subscriber) {
+func (m *subscriberSet) add(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.connected[s] = struct{}{}
@@ -30,7 +30,7 @@ func (m *members) add(s *subscriber) {
 
 // remove moves s from connected to disconnecting, where it stays until delete.
 // It returns false when s was not connected.
-func (m *members) remove(s *subscriber) bool {
+func (m *subscriberSet) remove(s *subscriber) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.connected[s]; !ok {
@@ -42,26 +42,26 @@ func (m *members) remove(s *subscriber) bool {
 	return true
 }
 
-func (m *members) delete(s *subscriber) {
+func (m *subscriberSet) delete(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.disconnecting, s)
 }
 
-func (m *members) all() []*subscriber { return m.list(m.connected) }
+func (m *subscriberSet) all() []*subscriber { return m.list(m.connected) }
 
 // listDisconnecting returns the disconnected subscribers whose connection is
 // still open.
-func (m *members) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
+func (m *subscriberSet) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
 
 // everyone returns the subscribers of all and listDisconnecting, also one that moves from one to the other.
-func (m *members) everyone() []*subscriber {
+func (m *subscriberSet) everyone() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Keys(m.connected)), maps.Keys(m.disconnecting))
 }
 
-func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
+func (m *subscriberSet) list(set map[*subscriber]struct{}) []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := make([]*subscriber, 0, len(set))
@@ -71,20 +71,20 @@ func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
 	return list
 }
 
-func (m *members) count() int {
+func (m *subscriberSet) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.connected)
 }
 
-func (m *members) countDisconnecting() int {
+func (m *subscriberSet) countDisconnecting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.disconnecting)
 }
 
 // takeRemoved returns the subscribers removed since the last call.
-func (m *members) takeRemoved() []*subscriber {
+func (m *subscriberSet) takeRemoved() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	left := make([]*subscriber, 0, len(m.removed))

@@ -53,7 +53,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		s.mu.Lock()
 		// A batch that is in several queues counts once in a sweep.
 		queued += int64(s.queue.CountHeld(f.sweeps))
-		if s.queue.Held() > int(f.cfg.QueueBytes)/16 {
+		if s.queue.HeldBytes() > int(f.cfg.QueueBytes)/16 {
 			long = append(long, s)
 		}
 		s.mu.Unlock()
@@ -102,8 +102,8 @@ func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 	bytes := make(map[*subscriber]int, len(long))
 	for _, s := range long {
 		s.mu.Lock()
-		s.queue.Tidy()
-		bytes[s] = s.queue.Held()
+		s.queue.CopySparseBlocks()
+		bytes[s] = s.queue.HeldBytes()
 		s.mu.Unlock()
 	}
 

@@ -7,10 +7,10 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Calendar reads the clocks of a call record: a record reaches Kafka after its call, and no call is
+// CallClock reads the clocks of a call record: a record reaches Kafka after its call, and no call is
 // older than the year 2000. An impossible time of a platform's record is left out, because its clock may
 // have been wrong or set during the call; one of Trunkline's own formats is rejected.
-type Calendar struct {
+type CallClock struct {
 	Recorded int64 // Unix seconds at which Kafka received the record
 	// Zone is the zone of a switch that writes local times; nil: UTC.
 	Zone *time.Location
@@ -24,15 +24,15 @@ const (
 )
 
 // Check returns s, or an error if no call can have this timestamp.
-func (c Calendar) Check(s int64, field string) (int64, error) {
+func (c CallClock) Check(s int64, field string) (int64, error) {
 	if s < minTimestamp || s > c.Recorded+maxClockAhead {
 		return 0, RejectRange(field)
 	}
 	return s, nil
 }
 
-// LeaveOut returns 0, unknown, for an impossible clock, and counts it.
-func (c Calendar) LeaveOut() int64 {
+// LeaveOutImpossible returns 0, unknown, for an impossible clock, and counts it.
+func (c CallClock) LeaveOutImpossible() int64 {
 	if c.Repairs != nil {
 		c.Repairs.Clock++
 	}
@@ -41,7 +41,7 @@ func (c Calendar) LeaveOut() int64 {
 
 // UnixTime returns a call's timestamp in Unix seconds, from any unit that UnixSeconds
 // accepts; absent, null, "" and zero mean unknown, 0, and an impossible time is left out.
-func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
+func (c CallClock) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, nil
 	}
@@ -58,26 +58,26 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	n, _ = UnixSeconds(v)
 	s, err := c.Check(n, field)
 	if err != nil {
-		return c.LeaveOut(), nil
+		return c.LeaveOutImpossible(), nil
 	}
 
 	return s, nil
 }
 
 // Start returns a required timestamp, 0 for an impossible one, which FillTimes replaces.
-func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
+func (c CallClock) Start(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, RejectMissing(field)
 	}
 	if n, ok := Integer(v); ok && n == 0 {
-		return c.LeaveOut(), nil
+		return c.LeaveOutImpossible(), nil
 	}
 	return c.UnixTime(v, field)
 }
 
 // Seconds returns a duration, nil if unknown. A negative one, of a clock that was set back during the
 // call, is left out.
-func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
+func (c CallClock) Seconds(v jsonscan.Value, field string) (*int64, error) {
 	if isUnset(v) {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
 		return nil, RejectType(field, "seconds")
 	}
 	if n < 0 {
-		c.LeaveOut()
+		c.LeaveOutImpossible()
 		return nil, nil
 	}
 
@@ -97,7 +97,7 @@ func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
 // FillTimes completes the times of a platform's row, after they have been read: an answer or an end
 // that the call cannot have had is left out, and a start that is unknown is the end, or the time at which
 // Kafka got the record, less the duration.
-func (c Calendar) FillTimes(row *event.CDR) {
+func (c CallClock) FillTimes(row *event.CDR) {
 	if row.Timestamp == 0 {
 		row.Timestamp = row.EndedTime
 		if row.Timestamp == 0 {
@@ -111,13 +111,13 @@ func (c Calendar) FillTimes(row *event.CDR) {
 	}
 
 	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
-		row.EndedTime = c.LeaveOut()
+		row.EndedTime = c.LeaveOutImpossible()
 	}
 
 	early := row.AnsweredTime < row.Timestamp
 	late := row.EndedTime != 0 && row.AnsweredTime > row.EndedTime
 	if row.AnsweredTime != 0 && (early || late) {
-		row.AnsweredTime = c.LeaveOut()
+		row.AnsweredTime = c.LeaveOutImpossible()
 	}
 }
 

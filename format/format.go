@@ -27,9 +27,9 @@ type Event struct {
 	Facts event.Facts
 	// Call has what the members of a call event need beside the facts.
 	Call CallDetails
-	// LegOf, of the event of a leg whose record names only its device, reports whether an agent
+	// IsLegOf, of the event of a leg whose record names only its device, reports whether an agent
 	// has that device. The state tells which agent's leg it is.
-	LegOf func(agentID string) bool
+	IsLegOf func(agentID string) bool
 }
 
 // Format is a kind of records of a source.
@@ -37,9 +37,9 @@ type Format struct {
 	Name     string
 	Topic    string // the raw topic of its records
 	Internal bool   // Trunkline's own: not accepted over HTTP
-	// Platform is set for the records of a telephone switch, in which callers and the switch's clock
+	// FromPlatform is set for the records of a telephone switch, in which callers and the switch's clock
 	// write: what cannot be stored in them is replaced or left out, and never rejects the record.
-	Platform bool
+	FromPlatform bool
 
 	// Encodings are the media types of HTTP bodies accepted in addition to JSON and
 	// NDJSON.
@@ -50,23 +50,23 @@ type Format struct {
 	// its content.
 	Keys         jsonscan.Keys
 	OpenEnvelope func(keys jsonscan.Keys, fields *Fields) error
-	// Account returns the account that a record names, "" if none.
-	Account func(fields *Fields) (string, error)
-	// Exactly one is set: Event reads a record of cc.raw, CDR one of cdr.raw. Both
-	// leave the account to Account.
-	Event func(fields *Fields) (Event, error)
-	CDR   func(fields *Fields, c Calendar) (event.CDR, error)
-	// Extension returns the extension of an agent with this id; nil: it is the id.
-	Extension func(agentID string) string
-	// OneOfSeveral, if set, reports whether the source may send further records with the row's call id,
+	// ReadAccount returns the account that a record names, "" if none.
+	ReadAccount func(fields *Fields) (string, error)
+	// Exactly one is set: DecodeEvent reads a record of cc.raw, DecodeCDR one of cdr.raw. Both
+	// leave the account to ReadAccount.
+	DecodeEvent func(fields *Fields) (Event, error)
+	DecodeCDR   func(fields *Fields, c CallClock) (event.CDR, error)
+	// ExtensionOf returns the extension of an agent with this id; nil: it is the id.
+	ExtensionOf func(agentID string) string
+	// HasSeveralRecords, if set, reports whether the source may send further records with the row's call id,
 	// of which the one with the best outcome is the row (docs/topics.md). Otherwise the newest is.
-	OneOfSeveral func(fields *Fields) bool
+	HasSeveralRecords func(fields *Fields) bool
 }
 
 // ValidUTF8 returns a record as it is parsed: with U+FFFD for bytes that are not UTF-8, if it is a platform's: callers
 // and administrators write names in other character sets. f may be nil, an unknown format.
 func (f *Format) ValidUTF8(record []byte) (valid []byte, replaced bool) {
-	if f == nil || !f.Platform || utf8.Valid(record) {
+	if f == nil || !f.FromPlatform || utf8.Valid(record) {
 		return record, false
 	}
 	return bytes.ToValidUTF8(record, []byte("\uFFFD")), true
@@ -80,9 +80,9 @@ type Encoding struct {
 	Copies bool
 }
 
-// Encoding returns how a body of the media type is split into records; ok is false if
+// EncodingOf returns how a body of the media type is split into records; ok is false if
 // the format does not accept the media type.
-func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
+func (f *Format) EncodingOf(mediaType string) (e Encoding, ok bool) {
 	switch mediaType {
 	case "application/json":
 		return Encoding{Split: split.JSON}, true
@@ -129,7 +129,7 @@ func (f *Format) Split(e Encoding, body []byte, take func(record []byte, at int,
 		var account string
 		err := f.unwrap(&fields)
 		if err == nil {
-			account, err = f.Account(&fields)
+			account, err = f.ReadAccount(&fields)
 		}
 		if err != nil {
 			account = ""
@@ -145,12 +145,12 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 		return Event{}, err
 	}
 
-	account, err := f.Account(fields)
+	account, err := f.ReadAccount(fields)
 	if err != nil {
 		return Event{}, err
 	}
 
-	e, err := f.Event(fields)
+	e, err := f.DecodeEvent(fields)
 	if err != nil {
 		return e, err
 	}
@@ -173,19 +173,19 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 
 // ReadCDR reads a record of cdr.raw. fields is its scratch space. A row of a platform has been repaired,
 // and c.Repairs counts how.
-func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, error) {
+func (f *Format) ReadCDR(record []byte, fields *Fields, c CallClock) (event.CDR, error) {
 	if err := f.Scan(record, fields); err != nil {
 		return event.CDR{}, err
 	}
 
-	account, err := f.Account(fields)
+	account, err := f.ReadAccount(fields)
 	if err != nil {
 		return event.CDR{}, err
 	}
 
-	row, err := f.CDR(fields, c)
+	row, err := f.DecodeCDR(fields, c)
 	row.AccountID = account
-	if err == nil && f.Platform {
+	if err == nil && f.FromPlatform {
 		repairRow(&row, c)
 	}
 
@@ -193,7 +193,7 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, 
 }
 
 // repairRow completes a platform's row and gives it its id.
-func repairRow(row *event.CDR, c Calendar) {
+func repairRow(row *event.CDR, c CallClock) {
 	c.FillTimes(row)
 	n := row.Repair()
 	// Of the repaired start and call id.
@@ -213,7 +213,7 @@ func (f *Format) NamedAccount(record []byte) (string, error) {
 	if err := f.Scan(record, &fields); err != nil {
 		return "", err
 	}
-	return f.Account(&fields)
+	return f.ReadAccount(&fields)
 }
 
 // Source is a system that sends records in one or more formats.

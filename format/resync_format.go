@@ -22,15 +22,15 @@ import (
 // "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds
 // previous_state, previous_since and other facts from the state, as for any other event.
 //
-// extension is Format.Extension of the platform.
+// extension is Format.ExtensionOf of the platform.
 func ResyncFormat(name string, extension func(agentID string) string) Format {
 	return Format{
-		Name: name, Topic: event.TopicRaw, Extension: extension,
+		Name: name, Topic: event.TopicRaw, ExtensionOf: extension,
 		Keys: CallEventKeys(jsonscan.KeysOf("account_id", "timestamp", "facts")),
-		Account: func(f *Fields) (string, error) {
+		ReadAccount: func(f *Fields) (string, error) {
 			return StrictText(f[resyncAccount], "account_id")
 		},
-		Event: func(f *Fields) (Event, error) {
+		DecodeEvent: func(f *Fields) (Event, error) {
 			timestampMS, err := StrictTimestamp(f[resyncTime], "timestamp")
 			if err != nil {
 				return Event{}, err

@@ -14,24 +14,24 @@ import (
 	"trunkline/internal/fault"
 )
 
-// namer is who chooses an account's id, name and domain: the operator ("") by a
+// nameChooser is who chooses an account's id, name and domain: the operator ("") by a
 // management command or a directory file, a feed that follows its platform's accounts, or
 // the administrators and keys of an account. It is stored as identity_accounts.named_by,
 // because only names that the operator chose are trusted where others speak of an account
 // by its name (resolveClaimedAccount).
-type namer string
+type nameChooser string
 
 const (
-	namerFeed         namer = "feed:"
-	namerTenantPrefix namer = "tenant:"
+	namerFeed         nameChooser = "feed:"
+	namerTenantPrefix nameChooser = "tenant:"
 )
 
-// newNamer returns the namer of a change that by asks for, nil for none, or that a feed
+// newNameChooser returns who chooses in a change that by asks for, nil for none, or that a feed
 // makes.
-func newNamer(by *Principal, fromFeed bool) namer {
+func newNameChooser(by *Principal, fromFeed bool) nameChooser {
 	switch {
 	case by != nil:
-		return namerTenantPrefix + namer(by.AccountID)
+		return namerTenantPrefix + nameChooser(by.AccountID)
 	case fromFeed:
 		return namerFeed
 	}
@@ -39,7 +39,7 @@ func newNamer(by *Principal, fromFeed bool) namer {
 }
 
 // tenant returns the id of the account whose administrator or key chooses.
-func (n namer) tenant() (accountID string, ok bool) {
+func (n nameChooser) tenant() (accountID string, ok bool) {
 	return strings.CutPrefix(string(n), string(namerTenantPrefix))
 }
 
@@ -50,7 +50,7 @@ const codeReserved = "reserved"
 // IP address, which belongs to whoever has the address. No other may choose a name that
 // calls and events use for this server, its feeds or its provider: those are resolved by
 // domain first. A tenant chooses names below its own.
-func (c *Config) checkNames(tree *Tree, n namer, account, old Account, chosenID bool, bad *problems) {
+func (c *Config) checkNames(tree *Tree, n nameChooser, account, old Account, chosenID bool, bad *problems) {
 	own := Account{}
 	tenant, isTenant := n.tenant()
 	if isTenant {
@@ -82,7 +82,7 @@ func (c *Config) checkNames(tree *Tree, n namer, account, old Account, chosenID 
 }
 
 // checkDomain checks a lower-case domain that n chooses. own is the account of a tenant.
-func (c *Config) checkDomain(n namer, own Account, domain string, bad *problems) {
+func (c *Config) checkDomain(n nameChooser, own Account, domain string, bad *problems) {
 	host := strings.TrimSuffix(domain, ".")
 	_, isTenant := n.tenant()
 	switch {

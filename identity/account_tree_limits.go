@@ -14,11 +14,11 @@ const MaxDepth = 16
 // below which an operator may have many tenants.
 const rootFactor = 100
 
-// checkPlace returns fault.KindInvalid if moved (nil: an account to create) would be deeper
+// checkLimits returns fault.KindInvalid if moved (nil: an account to create) would be deeper
 // than MaxDepth below parent (nil: a root account), or have an account deeper than that
 // below itself, and fault.KindConflict if parent or an account above it would have more
 // accounts below it than perTenant, or a root account rootFactor times as many.
-func (t *Tree) checkPlace(parent, moved *node, perTenant int) error {
+func (t *Tree) checkLimits(parent, moved *node, perTenant int) error {
 	if parent == nil {
 		return nil
 	}

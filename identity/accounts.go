@@ -55,12 +55,12 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 			}
 
 			account.ParentID = parent.ID
-			if err := tree.checkPlace(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant); err != nil {
+			if err := tree.checkLimits(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant); err != nil {
 				return err
 			}
 		}
 
-		by := newNamer(n.By, n.FromFeed)
+		by := newNameChooser(n.By, n.FromFeed)
 		d.cfg.checkNames(tree, by, account, Account{}, n.ID != "", &bad)
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		}
 
 		if u.Parent != account.ParentID {
-			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id],
+			if err := tree.checkLimits(tree.nodesByID[u.Parent], tree.nodesByID[id],
 				d.cfg.AccountsPerTenant); err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
 
-		if err := d.checkRenamed(ctx, tx, tree, newNamer(u.By, u.FromFeed), account, old); err != nil {
+		if err := d.checkRenamed(ctx, tx, tree, newNameChooser(u.By, u.FromFeed), account, old); err != nil {
 			return err
 		}
 		if err := checkAccountUnique(ctx, tx, account); err != nil {
@@ -198,7 +198,8 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 }
 
 // checkRenamed checks the names that differ from those of old, and stores who chose them.
-func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by namer, account, old Account) error {
+func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by nameChooser,
+	account, old Account) error {
 	if account.Name == old.Name && account.Domain == old.Domain {
 		return nil
 	}
@@ -217,7 +218,7 @@ func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by
 }
 
 // insertAccount stores an account whose parent is stored already.
-func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by namer) error {
+func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by nameChooser) error {
 	if err := checkAccountUnique(ctx, tx, a); err != nil {
 		return err
 	}

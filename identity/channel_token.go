@@ -33,7 +33,7 @@ func (t *Tokens) exchangeAPIKey(ctx context.Context, p *Principal,
 		return "", 0, err
 	}
 
-	// claims.check admits no other role in a key's token. What the token sees depends on the key (SightOf).
+	// claims.check admits no other role in a key's token. What the token sees depends on the key (VisibilityOf).
 	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
 	if err := limitTokens(ctx, t.limiter, tokenKeys, p.KeyID, t.cfg.KeyTokensPerMinute); err != nil {
 		return "", 0, err

@@ -105,9 +105,9 @@ type Principal struct {
 	ExpiresAt time.Time // zero for an API key
 	Filter              // set only for channel tokens
 
-	storedSight        *Sight // nil: of its role without limits
-	signingKey         string // id of the key that signed the token
-	passwordGeneration int64  // generation of the user's password when the session began
+	storedVisibility   *Visibility // nil: of its role without limits
+	signingKey         string      // id of the key that signed the token
+	passwordGeneration int64       // generation of the user's password when the session began
 }
 
 // IsKey reports whether the principal is an API key, not a token.

@@ -110,7 +110,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 	})
 }
 
-// What comes late comes soon: an account that was deleted long ago is purged more and more seldom.
+// The longer ago an account was deleted, the less data of it can still arrive, so purges of it become rarer.
 func TestAPurgeIsRepeatedMoreSeldomTheLongerAnAccountIsDeleted(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		clock := newClock()

@@ -27,8 +27,9 @@ func Secrets(db *sqldb.DB, keys *masterkey.Keyring) []masterkey.SecretStore {
 	}
 }
 
-func secretTable(db *sqldb.DB, keys *masterkey.Keyring, name, keyColumn, secretColumn string) masterkey.Table {
-	return masterkey.Table{DB: db, Keys: keys, Name: name, Key: []string{keyColumn}, Secret: secretColumn}
+func secretTable(db *sqldb.DB, keys *masterkey.Keyring, name, keyColumn, secretColumn string) masterkey.SealedTable {
+	return masterkey.SealedTable{DB: db, Keyring: keys, Table: name,
+		KeyColumns: []string{keyColumn}, SecretColumn: secretColumn}
 }
 
 // RequireSecrets returns an error if a master key is missing under which a secret of

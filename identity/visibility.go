@@ -22,9 +22,9 @@ func (l Limits) hasSameIDs(other Limits) bool {
 	return slices.Equal(l.QueueIDs, other.QueueIDs) && slices.Equal(l.AgentIDs, other.AgentIDs)
 }
 
-// Sight is what a caller sees of the events, records, figures and recordings of its
+// Visibility is what a caller sees of the events, records, figures and recordings of its
 // accounts. It is immutable.
-type Sight struct {
+type Visibility struct {
 	callerRole   Role
 	account      string // the caller's own
 	ownExtension string // of an agent without Limits.AgentIDs
@@ -33,9 +33,9 @@ type Sight struct {
 	agents       map[string]struct{}
 }
 
-// NewSight returns the sight of a role. The extension is the user's, "" for none.
-func NewSight(role Role, account, extension string, limits Limits) *Sight {
-	s := &Sight{callerRole: role, account: account}
+// NewVisibility returns the visibility of a role. The extension is the user's, "" for none.
+func NewVisibility(role Role, account, extension string, limits Limits) *Visibility {
+	s := &Visibility{callerRole: role, account: account}
 	switch role {
 	case RoleSupervisor:
 		s.limitedTo.QueueIDs, s.queues = limits.QueueIDs, idSet(limits.QueueIDs)
@@ -49,11 +49,13 @@ func NewSight(role Role, account, extension string, limits Limits) *Sight {
 	return s
 }
 
-// Everything reports whether nothing is hidden.
-func (s *Sight) Everything() bool { return s.callerRole == RoleAdmin || s.callerRole == RoleUser }
+// SeesEverything reports whether nothing is hidden.
+func (s *Visibility) SeesEverything() bool {
+	return s.callerRole == RoleAdmin || s.callerRole == RoleUser
+}
 
-// Nothing reports whether everything is hidden.
-func (s *Sight) Nothing() bool {
+// SeesNothing reports whether everything is hidden.
+func (s *Visibility) SeesNothing() bool {
 	switch s.callerRole {
 	case RoleAdmin, RoleUser, RoleSupervisor:
 		return false
@@ -65,7 +67,7 @@ func (s *Sight) Nothing() bool {
 
 // Admits reports whether what has the agent and the queue ("" for none) is seen. memberOf
 // are the agent's other queues, separated by NUL.
-func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
+func (s *Visibility) Admits(account, agent, queue, memberOf string) bool {
 	switch s.callerRole {
 	case RoleAdmin, RoleUser:
 		return true
@@ -81,19 +83,19 @@ func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
 	return false
 }
 
-// Transcripts reports whether what was said in the calls that are seen is seen too.
-func (s *Sight) Transcripts() bool { return s.callerRole != RoleUser }
+// SeesTranscripts reports whether what was said in the calls that are seen is seen too.
+func (s *Visibility) SeesTranscripts() bool { return s.callerRole != RoleUser }
 
 // HasQueue reports whether the queue is one of a supervisor's.
-func (s *Sight) HasQueue(queue string) bool {
+func (s *Visibility) HasQueue(queue string) bool {
 	if s.callerRole != RoleSupervisor || queue == "" {
-		return s.Everything()
+		return s.SeesEverything()
 	}
 	_, ok := s.queues[queue]
 	return ok || s.queues == nil
 }
 
-func (s *Sight) hasOneOf(queues string) bool {
+func (s *Visibility) hasOneOf(queues string) bool {
 	for queues != "" {
 		queue, rest, _ := strings.Cut(queues, event.QueueSeparator)
 		if _, ok := s.queues[queue]; ok {
@@ -105,9 +107,9 @@ func (s *Sight) hasOneOf(queues string) bool {
 }
 
 // HasAgent reports whether the agent is one of an agent's own ids.
-func (s *Sight) HasAgent(account, agent string) bool {
+func (s *Visibility) HasAgent(account, agent string) bool {
 	if s.callerRole != RoleAgent || agent == "" {
-		return s.Everything()
+		return s.SeesEverything()
 	}
 	if s.ownExtension != "" {
 		return account == s.account && event.AgentExtension(agent) == s.ownExtension
@@ -116,26 +118,26 @@ func (s *Sight) HasAgent(account, agent string) bool {
 	return ok
 }
 
-// Limits returns the queues or agents to which the sight is limited.
-func (s *Sight) Limits() Limits { return s.limitedTo }
+// Limits returns the queues or agents to which the visibility is limited.
+func (s *Visibility) Limits() Limits { return s.limitedTo }
 
 // Extension returns the extension whose agents an agent sees, in its own account; "" if its
 // agents are named.
-func (s *Sight) Extension() string { return s.ownExtension }
+func (s *Visibility) Extension() string { return s.ownExtension }
 
-// Role returns the role of the sight.
-func (s *Sight) Role() Role { return s.callerRole }
+// Role returns the role of the visibility.
+func (s *Visibility) Role() Role { return s.callerRole }
 
 // Equal reports whether both show the same.
-func (s *Sight) Equal(other *Sight) bool {
+func (s *Visibility) Equal(other *Visibility) bool {
 	return s == other ||
 		s.callerRole == other.callerRole && s.account == other.account && s.ownExtension == other.ownExtension &&
 			s.limitedTo.hasSameIDs(other.limitedTo)
 }
 
-// SightOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
+// VisibilityOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
 // does not have, it sees nothing.
-func (d *Directory) SightOf(p *Principal) *Sight {
+func (d *Directory) VisibilityOf(p *Principal) *Visibility {
 	if p.KeyID != "" {
 		key := d.snapshot.Load().keysByID[p.KeyID]
 		role := key.Role
@@ -144,24 +146,24 @@ func (d *Directory) SightOf(p *Principal) *Sight {
 			role = RoleUser
 		}
 
-		return NewSight(role, p.AccountID, "", key.Limits)
+		return NewVisibility(role, p.AccountID, "", key.Limits)
 	}
 
 	user, _ := d.userStates.find(p.UserID)
-	return NewSight(user.role, user.accountID, user.extension, user.limits)
+	return NewVisibility(user.role, user.accountID, user.extension, user.limits)
 }
 
-// Sight returns what the principal sees, as of its authentication.
-func (p *Principal) Sight() *Sight {
-	if p.storedSight == nil {
-		return NewSight(p.Role, p.AccountID, "", Limits{})
+// Visibility returns what the principal sees, as of its authentication.
+func (p *Principal) Visibility() *Visibility {
+	if p.storedVisibility == nil {
+		return NewVisibility(p.Role, p.AccountID, "", Limits{})
 	}
-	return p.storedSight
+	return p.storedVisibility
 }
 
-// WithSight returns the principal with what it sees, for tests of other packages.
-func (p Principal) WithSight(s *Sight) *Principal {
-	p.storedSight = s
+// WithVisibility returns the principal with what it sees, for tests of other packages.
+func (p Principal) WithVisibility(s *Visibility) *Principal {
+	p.storedVisibility = s
 	return &p
 }
 

@@ -20,7 +20,7 @@ func (o *accountKeys) keyFor(named string) (key []byte, ok bool) {
 	account := named
 	if named == "" {
 		account = o.caller.AccountID
-	} else if !o.accounts.MayName(o.caller, named) {
+	} else if !o.accounts.MayIngestFor(o.caller, named) {
 		return nil, false
 	}
 

@@ -71,4 +71,4 @@ func (discard) Produce(context.Context, ...kafka.Record) error { return nil }
 // anyAccount lets every caller name every account.
 type anyAccount struct{}
 
-func (anyAccount) MayName(*identity.Principal, string) bool { return true }
+func (anyAccount) MayIngestFor(*identity.Principal, string) bool { return true }

@@ -25,7 +25,7 @@ func selectEncoding(f *format.Format, contentType string) (format.Encoding, erro
 		return format.Encoding{}, unsupported
 	}
 
-	encoding, ok := f.Encoding(media)
+	encoding, ok := f.EncodingOf(media)
 	if !ok {
 		return format.Encoding{}, unsupported
 	}

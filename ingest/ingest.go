@@ -38,7 +38,7 @@ type Producer interface {
 // Accounts decides which accounts a caller's records may name: the caller's own account and its
 // descendants.
 type Accounts interface {
-	MayName(caller *identity.Principal, accountID string) bool
+	MayIngestFor(caller *identity.Principal, accountID string) bool
 }
 
 // Log reads the raw topics. *kafka.Cluster implements it.
@@ -215,7 +215,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	}
 
 	// A platform's source cannot be taught; another caller gets an error and corrects itself.
-	if f.Platform {
+	if f.FromPlatform {
 		body, err = i.replaceInvalidUTF8(body, memory)
 		if err != nil {
 			return result, err

@@ -85,7 +85,7 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 
 type accountList []string
 
-func (a accountList) MayName(_ *identity.Principal, id string) bool {
+func (a accountList) MayIngestFor(_ *identity.Principal, id string) bool {
 	for _, known := range a {
 		if known == id {
 			return true
@@ -103,7 +103,9 @@ func testFormats(name string) (*format.Format, bool) {
 	copied := *f
 	copied.Keys = jsonscan.KeysOf("account_id")
 	copied.OpenEnvelope = nil
-	copied.Account = func(fields *format.Fields) (string, error) { return format.StrictText(fields[0], "account_id") }
+	copied.ReadAccount = func(fields *format.Fields) (string, error) {
+		return format.StrictText(fields[0], "account_id")
+	}
 	return &copied, true
 }
 

@@ -29,7 +29,7 @@ const maxStateBytes = 700_000
 // batch holds the messages and dead letters of consecutive raw records. Its memory is
 // reused for the next batch.
 type batch struct {
-	route          *route
+	route          *conversion
 	partition      int
 	accounts       Accounts
 	state          *state.Partition // nil: the route has no state

@@ -10,7 +10,7 @@ import (
 
 // appendCallData appends the data of a call event: the members of the source's own object as
 // they are, and behind them those of the specification that it does not have. past has the
-// steps of the call before the event, extension is Format.Extension.
+// steps of the call before the event, extension is Format.ExtensionOf.
 func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past []state.Step,
 	extension func(string) string) []byte {
 	end := bytes.LastIndexByte(m.Data, '}')

@@ -13,8 +13,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// route describes the conversion of a raw topic to its normalized topic.
-type route struct {
+// conversion is how records of a raw topic become those of its normalized topic.
+type conversion struct {
 	rawTopic, normalizedTopic string
 	hasEventIDs               bool // records of normalizedTopic carry event ids
 	// normalize adds the message or row of raw to the batch. If it returns a
@@ -26,7 +26,7 @@ type route struct {
 // by its account.
 const formatUnknown = "unknown"
 
-var routes = map[string]*route{
+var routes = map[string]*conversion{
 	event.TopicRaw: {rawTopic: event.TopicRaw, normalizedTopic: event.TopicEvents, hasEventIDs: true,
 		normalize: normalizeEvent},
 	event.TopicCDRRaw: {rawTopic: event.TopicCDRRaw, normalizedTopic: event.TopicCDR, normalize: normalizeCDR},
@@ -54,7 +54,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if b.state != nil {
 		stateEvent := state.Event{
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
-			LegOf: e.LegOf,
+			LegOf: e.IsLegOf,
 		}
 		b.state.Apply(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
@@ -64,7 +64,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if e.Facts.Name != told {
 		e.Type = format.TypeOf(e.Facts.Name)
 	}
-	if e.LegOf != nil && e.LegOf(e.Facts.AgentID) {
+	if e.IsLegOf != nil && e.IsLegOf(e.Facts.AgentID) {
 		e.Type = format.TypeOfAgentLeg(&e.Facts)
 	}
 
@@ -80,7 +80,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		},
 	}
 	if m.Type == event.QueueCall {
-		b.callData = appendCallData(b.callData[:0], &m, &e.Call, past, f.Extension)
+		b.callData = appendCallData(b.callData[:0], &m, &e.Call, past, f.ExtensionOf)
 		m.Data = b.callData
 	}
 
@@ -203,7 +203,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 
 	var repairs event.CDRRepairs
-	calendar := format.Calendar{Recorded: raw.Time.Unix(), Repairs: &repairs}
+	calendar := format.CallClock{Recorded: raw.Time.Unix(), Repairs: &repairs}
 	calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone))
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if row.OriginationCallID != "" {
 		b.addHeader(event.HeaderOrigination, row.OriginationCallID)
 	}
-	if f.OneOfSeveral != nil && f.OneOfSeveral(&b.fields) {
+	if f.HasSeveralRecords != nil && f.HasSeveralRecords(&b.fields) {
 		b.addHeader(event.HeaderOneOfSeveral, "1")
 	}
 

@@ -16,7 +16,7 @@ import (
 // partitionWorker normalizes one raw partition, in one goroutine.
 type partitionWorker struct {
 	*Normalizer
-	*route
+	*conversion
 	kafka.Assigned
 	retry retry.Func
 
@@ -39,7 +39,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
 	}
 
-	w := &partitionWorker{Normalizer: n, route: r, Assigned: assigned, batch: batch{
+	w := &partitionWorker{Normalizer: n, conversion: r, Assigned: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
 		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},

@@ -168,7 +168,7 @@ func TestABatchIsOneProduceRequest(t *testing.T) {
 func TestAPanicCostsOneRecord(t *testing.T) {
 	svc, _ := registry.Lookup("svc.cc")
 	broken := *svc
-	broken.Event = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
+	broken.DecodeEvent = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
 	b := testBatch(event.TopicRaw, 3)
 	reg := prometheus.NewRegistry()
 	b.panics = panics.New(reg, slog.New(slog.DiscardHandler))

@@ -49,12 +49,12 @@ func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID 
 // names, or a tone.
 func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Policy) []int16 {
 	if policy.Announcement != "" {
-		pcm, err := s.keptSamples(ctx, policy.From, policy.Announcement)
+		pcm, err := s.keptSamples(ctx, policy.PolicyAccount, policy.Announcement)
 		if err == nil {
 			return pcm
 		}
 		s.log.ErrorContext(ctx, "announcement of recordings cannot be read, a tone takes its place",
-			"account_id", policy.From, "recording_id", policy.Announcement, "error", err)
+			"account_id", policy.PolicyAccount, "recording_id", policy.Announcement, "error", err)
 	}
 
 	tone := make([]int16, localcall.AnnouncementRate*toneTime/time.Second)

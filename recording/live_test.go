@@ -629,7 +629,7 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 
 	must(h.Store(t.Context(), Upload{AccountID: "head", RecordingID: "greeting", Body: bytes.NewReader(spoken)}))(t)
 	heard := func(mode callrecording.Mode, announce bool, id string) []int16 {
-		h.policies = onePolicy{Mode: mode, Announce: announce, Announcement: id, From: "head"}
+		h.policies = onePolicy{Mode: mode, Announce: announce, Announcement: id, PolicyAccount: "head"}
 		recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1"})
 		defer recording.End()
 		return recording.Announcement()
@@ -732,7 +732,7 @@ func (o *openCounter) Open(ctx context.Context, name string) (io.ReadSeekCloser,
 func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
-	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", From: "head"}
+	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", PolicyAccount: "head"}
 	store := &openCounter{Store: h.backend}
 	h.backend = store
 
@@ -760,7 +760,7 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 
 	store.opened.Store(0)
 	for range 20 { // they ring at once
-		recorder.ReadAhead("acme")
+		recorder.PrepareRecording("acme")
 	}
 
 	recorder.storing.Wait()

@@ -60,8 +60,8 @@ type liveCall struct {
 	take  *take // nil: it is not recorded now
 }
 
-// ReadAhead implements localcall.Recorder: it reads the announcement of the account's calls.
-func (r *Recorder) ReadAhead(accountID string) {
+// PrepareRecording implements localcall.Recorder: it reads the announcement of the account's calls.
+func (r *Recorder) PrepareRecording(accountID string) {
 	r.storing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), policyTimeout)
 		defer cancel()

@@ -52,7 +52,7 @@ type feedWatch struct {
 	mu     sync.Mutex
 	read   bool // states are known
 	states []FeedState
-	wakes  wakes // of workers that know no feed
+	wakes  workerWakes // of workers that know no feed
 }
 
 // run reads the states until ctx ends.

@@ -94,7 +94,7 @@ type rebuildRequests struct {
 	mu         sync.Mutex
 	open       map[int]Rebuild // as stored, by partition
 	unreported map[int]Rebuild // progress not stored yet
-	wakes      wakes           // of workers that wait for a request
+	wakes      workerWakes     // of workers that wait for a request
 }
 
 // run reads requests and stores progress until ctx ends.

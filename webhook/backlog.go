@@ -27,7 +27,7 @@ const maxQueuedBytes = 64 << 10
 // any other reads those after its queue from Kafka. The worker's mu guards queue and the
 // fields after it.
 type backlog struct {
-	hook   *hook
+	hook   *loadedWebhook
 	cancel context.CancelFunc // ends the sender goroutine
 	done   chan struct{}      // closed when the sender goroutine has ended; nil before the first start
 

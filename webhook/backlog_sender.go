@@ -193,7 +193,7 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 
 // pause stops all attempts of a webhook on all nodes. If that cannot be stored, attempts
 // continue with the longest wait between them.
-func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o outcome) {
+func (w *partitionWorker) pause(ctx context.Context, h *loadedWebhook, failures int, o outcome) {
 	var paused bool
 	// Also by a worker that ends: the receiver has answered.
 	err := w.service.db.Tx(context.WithoutCancel(ctx), func(tx *sql.Tx) (err error) {

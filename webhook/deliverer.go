@@ -45,7 +45,7 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 	m := newMetrics(reg)
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log,
 		revision: -1, changes: s.db.WatchChanges()}
-	r.current.Store(newHooks(nil))
+	r.current.Store(newWebhookSnapshot(nil))
 	return &Deliverer{settings: s.settings, service: s, events: s.events, registry: r, sender: s.newSender(),
 		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
 }

@@ -87,7 +87,7 @@ func (s *sender) close() {
 
 // send sends one message to a webhook. When ctx ends, a running request may take
 // finishTimeout more.
-func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
+func (s *sender) send(ctx context.Context, h *loadedWebhook, d *delivery) outcome {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	// The deferred call stops the AfterFunc when the request is over.
@@ -101,7 +101,7 @@ func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
 	return o
 }
 
-func (s *sender) post(ctx context.Context, h *hook, d *delivery) outcome {
+func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) outcome {
 	request, err := s.request(ctx, h, d)
 	if err != nil {
 		return failureOutcome(ctx, err)
@@ -122,7 +122,7 @@ func (s *sender) post(ctx context.Context, h *hook, d *delivery) outcome {
 }
 
 // request builds the signed request.
-func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Request, error) {
+func (s *sender) request(ctx context.Context, h *loadedWebhook, d *delivery) (*http.Request, error) {
 	body, contentType := d.message, "application/json"
 	if h.Format == FormatCloudEvents {
 		body, contentType = cloudEvent(d), "application/cloudevents+json; charset=utf-8"

@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// hook is a webhook with its opened key, selection and receiver. It is immutable; a change
+// loadedWebhook is a webhook with its opened key, selection and receiver. It is immutable; a change
 // of the webhook creates another one.
-type hook struct {
+type loadedWebhook struct {
 	row
 	suspended bool // nothing is sent, because the webhook is paused or its key cannot be opened
 	key       []byte
@@ -18,19 +18,20 @@ type hook struct {
 	receiver  *receiver // shared by the hooks of a webhook until its URL changes or it is retried
 }
 
-// hooks is a snapshot of the webhooks of all accounts. It is immutable.
-type hooks struct {
-	byID      map[string]*hook
-	byAccount map[string][]*hook // by account whose messages they select
-	bySubtree map[string][]*hook // by account, of which and below which they select messages
+// webhookSnapshot is a snapshot of the webhooks of all accounts. It is immutable.
+type webhookSnapshot struct {
+	byID      map[string]*loadedWebhook
+	byAccount map[string][]*loadedWebhook // by account whose messages they select
+	bySubtree map[string][]*loadedWebhook // by account, of which and below which they select messages
 	paused    int
 
 	replaced chan struct{} // closed when a newer snapshot exists
 }
 
-func newHooks(webhooks []*hook) *hooks {
-	h := &hooks{byID: make(map[string]*hook, len(webhooks)), byAccount: map[string][]*hook{},
-		bySubtree: map[string][]*hook{}, replaced: make(chan struct{})}
+func newWebhookSnapshot(webhooks []*loadedWebhook) *webhookSnapshot {
+	h := &webhookSnapshot{byID: make(map[string]*loadedWebhook, len(webhooks)),
+		byAccount: map[string][]*loadedWebhook{}, bySubtree: map[string][]*loadedWebhook{},
+		replaced: make(chan struct{})}
 	for _, w := range webhooks {
 		h.byID[w.ID] = w
 		if w.Status == StatusPaused {
@@ -52,8 +53,8 @@ func newHooks(webhooks []*hook) *hooks {
 }
 
 // match calls each for the webhooks that select a message.
-func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
-	visit := func(candidates []*hook) {
+func (h *webhookSnapshot) match(m *headers, tree *identity.Tree, each func(*loadedWebhook)) {
+	visit := func(candidates []*loadedWebhook) {
 		for _, w := range candidates {
 			if w.admits(m) {
 				each(w)
@@ -73,7 +74,7 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 }
 
 // selects reports whether the webhook's filters select a message, its account included.
-func (h *hook) selects(m *headers, tree *identity.Tree) bool {
+func (h *loadedWebhook) selects(m *headers, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
 	return h.admits(m) &&
 		slices.ContainsFunc(ids,
@@ -81,7 +82,7 @@ func (h *hook) selects(m *headers, tree *identity.Tree) bool {
 }
 
 // admits reports whether the filters other than that of the account select a message.
-func (h *hook) admits(m *headers) bool {
+func (h *loadedWebhook) admits(m *headers) bool {
 	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
 }
 

@@ -38,7 +38,7 @@ type partitionWorker struct {
 	retry     retry.Func
 
 	// Used by the reading goroutine only:
-	hooks             *hooks
+	hooks             *webhookSnapshot
 	stored            consume.Position // of the last checkpoint
 	storedAt          time.Time
 	checkpointFailing bool               // the last checkpoint failed
@@ -59,7 +59,7 @@ func (w *partitionWorker) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 
-	w.hooks, w.backlogs = newHooks(nil), map[string]*backlog{}
+	w.hooks, w.backlogs = newWebhookSnapshot(nil), map[string]*backlog{}
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 
 		m, previousID := readHeaders(r), w.tailID
 		var d *delivery // created for the first webhook that needs it
-		w.hooks.match(&m, tree, func(h *hook) {
+		w.hooks.match(&m, tree, func(h *loadedWebhook) {
 			b := w.backlogs[h.ID]
 			if b == nil {
 				b = &backlog{hook: h, followsReader: true, deliveredID: previousID, lastReadID: previousID}

@@ -60,7 +60,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 
 // replaceBacklog replaces the backlog old, which may be nil, by b and starts its sender
 // goroutine. The caller holds mu.
-func (w *partitionWorker) replaceBacklog(h *hook, old, b *backlog) {
+func (w *partitionWorker) replaceBacklog(h *loadedWebhook, old, b *backlog) {
 	b.hook = h
 	if old != nil {
 		old.cancelSending()

@@ -30,7 +30,7 @@ type registry struct {
 	metrics  *metrics
 	log      *slog.Logger
 
-	current atomic.Pointer[hooks]
+	current atomic.Pointer[webhookSnapshot]
 
 	// Used by run's goroutine only:
 	changes  *sqldb.ChangeWatch
@@ -68,7 +68,7 @@ func (r *registry) reload(ctx context.Context) error {
 	r.tree = tree
 
 	previous := r.current.Load()
-	var all []*hook
+	var all []*loadedWebhook
 	for i := range r.rows {
 		h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree)
 		if h != nil {
@@ -76,7 +76,7 @@ func (r *registry) reload(ctx context.Context) error {
 		}
 	}
 
-	current := newHooks(all)
+	current := newWebhookSnapshot(all)
 	r.metrics.paused.Set(float64(current.paused))
 	r.current.Store(current)
 	// After the store, so that whom it wakes finds the new one.
@@ -103,13 +103,13 @@ func (r *registry) readRows(ctx context.Context) error {
 
 // buildHook returns the hook of a stored webhook: previous if nothing has changed, nil if
 // none of its accounts exists.
-func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *hook {
+func (r *registry) buildHook(stored *row, previous *loadedWebhook, tree *identity.Tree) *loadedWebhook {
 	selection := identity.NewSelection(stored.AccountID, stored.Filters, tree)
 	if selection == nil {
 		return nil
 	}
 
-	h := &hook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
+	h := &loadedWebhook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
 	if previous == nil || previous.retries != stored.retries || previous.URL != stored.URL {
 		h.receiver = newReceiver(r.settings, stored)
 	} else {
@@ -138,7 +138,7 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 }
 
 // deliversLike reports whether the delivery to h does not differ from that to other.
-func (h *hook) deliversLike(other *hook) bool {
+func (h *loadedWebhook) deliversLike(other *loadedWebhook) bool {
 	return h.receiver == other.receiver && h.suspended == other.suspended &&
 		h.positionGeneration == other.positionGeneration && h.sealedKey == other.sealedKey &&
 		h.Format == other.Format &&

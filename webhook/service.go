@@ -21,7 +21,7 @@ type Deps struct {
 	DB      *sqldb.DB
 	Keys    *masterkey.Keyring
 	Audit   *audit.Log
-	Filters Filters        // nil in CLI commands, which create and update nothing
+	Filters FilterChecker  // nil in CLI commands, which create and update nothing
 	Log     kafka.Log      // nil in CLI commands
 	Version string         // of Trunkline, for User-Agent
 	Roots   *x509.CertPool // CAs of receivers' certificates; nil for those of the system
@@ -33,7 +33,7 @@ type Service struct {
 	db        *sqldb.DB
 	keys      *masterkey.Keyring
 	audit     *audit.Log
-	filters   Filters
+	filters   FilterChecker
 	events    kafka.Log
 	positions *consume.Positions // of partitions
 	version   string
@@ -67,6 +67,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 func (s *Service) newSender() *sender { return newSender(s.settings, s.version, s.roots) }
 
 // Secrets returns the table of the sealed signing keys.
-func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
+func (s *Service) Secrets() masterkey.SealedTable {
+	return masterkey.SealedTable{DB: s.db, Keyring: s.keys, Table: tableName,
+		KeyColumns: []string{"account_id", "id"}, SecretColumn: "sealed"}
 }

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// Filters validates filters by the rules of the events channel.
-type Filters interface {
+// FilterChecker validates filters by the rules of the events channel.
+type FilterChecker interface {
 	// CheckFilter checks the filter of an account's channel login or webhook and returns it without
 	// repeated entries. Returns fault.KindInvalid that names every invalid field.
 	CheckFilter(ctx context.Context, accountID string, f identity.Filter) (identity.Filter, error)

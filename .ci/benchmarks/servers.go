@@ -298,7 +298,7 @@ func (s *servers) pids() (pids []string) {
 	return pids
 }
 
-// loadEnvironment is that of the load generator.
+// loadEnvironment returns the environment variables of the load generator's process.
 func (s *servers) loadEnvironment() []string {
 	return []string{"TRUNKLINE_PASSWORD=" + s.password, "TRUNKLINE_DATA_DIR=" + filepath.Join(s.dir, "load"),
 		"TRUNKLINE_KAFKA_BROKERS=127.0.0.1:" + s.brokerPort}

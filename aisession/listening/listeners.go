@@ -37,8 +37,8 @@ func New(deps Deps) *Listeners {
 	return &Listeners{deps: deps}
 }
 
-// ReadAhead implements localcall.Recorder: a listener needs nothing before.
-func (l *Listeners) ReadAhead(string) {}
+// PrepareRecording implements localcall.Recorder: a listener needs nothing before.
+func (l *Listeners) PrepareRecording(string) {}
 
 // Record implements localcall.Recorder.
 func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {

@@ -92,45 +92,45 @@ func asteriskFormat(name string) (audio.Format, error) {
 var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000,
 	"slin48": 48000}
 
-// asterisk has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
+// asteriskConn has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
 // waits until Asterisk reports that the queue has been played.
-type asterisk struct {
+type asteriskConn struct {
 	json bool // control messages are JSON
 
-	mu    sync.Mutex
-	off   bool     // Asterisk's queue is full
-	marks []func() // wait for MEDIA_MARK_PROCESSED, in order
+	mu        sync.Mutex
+	queueFull bool     // Asterisk's queue is full
+	marks     []func() // wait for MEDIA_MARK_PROCESSED, in order
 }
 
 // command returns a command as the dialplan wants it.
-func (a *asterisk) command(name string) []byte {
+func (a *asteriskConn) command(name string) []byte {
 	if !a.json {
 		return []byte(name)
 	}
 	return []byte(`{"command":"` + name + `"}`)
 }
 
-// setOff pauses or resumes audio.
-func (a *asterisk) setOff(off bool) {
+// setQueueFull pauses or resumes audio.
+func (a *asteriskConn) setQueueFull(off bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.off = off
+	a.queueFull = off
 }
 
-func (a *asterisk) isOff() bool {
+func (a *asteriskConn) isQueueFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.off
+	return a.queueFull
 }
 
-func (a *asterisk) addMark(done func()) {
+func (a *asteriskConn) addMark(done func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.marks = append(a.marks, done)
 }
 
 // takeMarks removes and returns the first n marks.
-func (a *asterisk) takeMarks(n int) []func() {
+func (a *asteriskConn) takeMarks(n int) []func() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n = min(n, len(a.marks))

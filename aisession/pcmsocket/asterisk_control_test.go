@@ -45,7 +45,7 @@ func TestAsterisksMessages(t *testing.T) {
 
 func TestTheFirstFrame(t *testing.T) {
 	query := url.Values{"callerIdNumber": {"+49"}, "calleeIdNumber": {"7000"}}
-	o, err := newOpening("media", []byte("MEDIA_START connection_id:m channel_id:1.2 format:slin16 ptime:20"), query,
+	o, err := newCallStart("media", []byte("MEDIA_START connection_id:m channel_id:1.2 format:slin16 ptime:20"), query,
 		aiprovider.Provider{})
 	if err != nil || o.asterisk == nil || o.asterisk.json || o.fork != nil || o.request.Call.CallID != "1.2" ||
 		o.request.Caller != "+49" ||
@@ -53,7 +53,7 @@ func TestTheFirstFrame(t *testing.T) {
 		t.Errorf("plain text: %+v, %v", o.request, err)
 	}
 
-	o, err = newOpening("media",
+	o, err = newCallStart("media",
 		[]byte(`{"event":"MEDIA_START","channel_id":"1.2","format":"ulaw","channel_variables":{"X-A":"b","OTHER":"c"}}`),
 		nil, aiprovider.Provider{})
 	if err != nil || o.asterisk == nil || !o.asterisk.json || o.request.Format.Encoding != audio.ULaw ||
@@ -61,12 +61,12 @@ func TestTheFirstFrame(t *testing.T) {
 		t.Errorf("JSON: %+v, %v", o.request, err)
 	}
 
-	o, err = newOpening(forkProtocol, []byte(`{"callId":"c","sampleRate":16000}`), nil, aiprovider.Provider{})
+	o, err = newCallStart(audioForkProtocol, []byte(`{"callId":"c","sampleRate":16000}`), nil, aiprovider.Provider{})
 	if err != nil || o.fork == nil || o.asterisk != nil || o.fork.rate != 16000 {
 		t.Errorf("mod_audio_fork: %+v, %v", o, err)
 	}
 
-	o, err = newOpening(forkProtocol, []byte(`{"callId":"c","bidirectional":true}`), nil, aiprovider.Provider{})
+	o, err = newCallStart(audioForkProtocol, []byte(`{"callId":"c","bidirectional":true}`), nil, aiprovider.Provider{})
 	if err != nil || o.fork != nil {
 		t.Errorf("mod_audio_fork that plays frames: %+v, %v", o, err)
 	}
@@ -76,14 +76,14 @@ func TestTheFirstFrame(t *testing.T) {
 		"MEDIA_XON", "{}",
 		"MEDIA_START channel_id:1.2 format:slinx",
 	} {
-		if _, err := newOpening("media", []byte(raw), nil, aiprovider.Provider{}); err == nil {
+		if _, err := newCallStart("media", []byte(raw), nil, aiprovider.Provider{}); err == nil {
 			t.Errorf("%s is taken", raw)
 		}
 	}
 }
 
 func TestForksFiles(t *testing.T) {
-	f := &fork{rate: 8000}
+	f := &audioFork{rate: 8000}
 	loud, silent := []byte(strings.Repeat("\x01\x20", 160)), make([]byte, 320)
 	var messages []string
 
@@ -128,7 +128,7 @@ func FuzzFirstFrame(f *testing.F) {
 	f.Add("media", []byte("MEDIA_START channel_id:1.2 format:slin16"))
 	f.Add("", []byte(`{"callId":"c"}`))
 	f.Fuzz(func(t *testing.T, subprotocol string, raw []byte) {
-		o, err := newOpening(subprotocol, raw, nil, aiprovider.Provider{})
+		o, err := newCallStart(subprotocol, raw, nil, aiprovider.Provider{})
 		if err == nil && (o.request.Call.CallID == "" || o.request.Format.Validate() != nil) {
 			t.Errorf("took %+v", o.request)
 		}

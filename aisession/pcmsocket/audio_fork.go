@@ -6,29 +6,29 @@ import (
 	"strconv"
 )
 
-// forkProtocol is the subprotocol of mod_audio_fork, whose server sends audio as playAudio messages of any length,
+// audioForkProtocol is the subprotocol of mod_audio_fork, whose server sends audio as playAudio messages of any length,
 // which FreeSWITCH stores as files and its application plays in order.
-const forkProtocol = "audio.drachtio.org"
+const audioForkProtocol = "audio.drachtio.org"
 
-// forkPiece is the number of frames in one file. More would delay the conversation, fewer would make FreeSWITCH
+// framesPerFile is the number of frames in one file. More would delay the conversation, fewer would make FreeSWITCH
 // open files too often.
-const forkPiece = 25 // 500 ms
+const framesPerFile = 25 // 500 ms
 
-// fork collects audio for mod_audio_fork.
-type fork struct {
+// audioFork collects audio for mod_audio_fork.
+type audioFork struct {
 	rate   int
 	audio  []byte
 	frames int
 }
 
 // add adds a frame and returns the message that is due, if any. Silence between pieces is not sent.
-func (f *fork) add(frame []byte) []byte {
+func (f *audioFork) add(frame []byte) []byte {
 	silent := len(bytes.Trim(frame, "\x00")) == 0
 	if !silent {
 		f.audio = append(f.audio, frame...)
 		f.frames++
 	}
-	if f.frames == 0 || !silent && f.frames < forkPiece {
+	if f.frames == 0 || !silent && f.frames < framesPerFile {
 		return nil
 	}
 
@@ -41,4 +41,4 @@ func (f *fork) add(frame []byte) []byte {
 	return append(message, `"}}`...)
 }
 
-func (f *fork) clear() { f.audio, f.frames = f.audio[:0], 0 }
+func (f *audioFork) clear() { f.audio, f.frames = f.audio[:0], 0 }

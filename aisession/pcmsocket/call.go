@@ -22,17 +22,17 @@ type call struct {
 	ws       *websocket.Conn
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
-	asterisk *asterisk     // nil: another client
-	fork     *fork         // nil: another client; used by Play and DropQueued, which the session's ticks call
+	asterisk *asteriskConn // nil: another client
+	fork     *audioFork    // nil: another client; used by Play and DropQueued, which the session's ticks call
 	buffer   [4 << 10]byte // used by the reader
 
-	putting sync.Mutex // held while a frame is put to sender
+	putMu sync.Mutex // held while a frame is put to sender
 
 	mu      sync.Mutex
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *call {
+func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o callStart) *call {
 	c := &call{PendingSession: pending, ws: ws, splitter: newSplitter(pending, o), asterisk: o.asterisk, fork: o.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
@@ -58,7 +58,7 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *c
 }
 
 // newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(pending *streamed.PendingSession, o opening) *streamed.FrameSplitter {
+func newSplitter(pending *streamed.PendingSession, o callStart) *streamed.FrameSplitter {
 	if !o.request.Listens {
 		return streamed.NewFrameSplitter(pending, o.request.Format, 1)
 	}
@@ -170,7 +170,7 @@ func (c *call) handleAsterisk(raw []byte) {
 	session := c.Session()
 	switch e.Event {
 	case mediaXOFF, mediaXON:
-		c.asterisk.setOff(e.Event == mediaXOFF)
+		c.asterisk.setQueueFull(e.Event == mediaXOFF)
 	case mediaMarkProcessed:
 		for _, done := range c.asterisk.takeMarks(1) {
 			done()
@@ -184,15 +184,15 @@ func (c *call) handleAsterisk(raw []byte) {
 
 // putAudio queues a message of audio. Its first byte is its kind.
 func (c *call) putAudio(kind int, message []byte) {
-	c.putting.Lock()
-	defer c.putting.Unlock()
+	c.putMu.Lock()
+	defer c.putMu.Unlock()
 	c.sender.Put(append(append(c.sender.Buffer(), byte(kind)), message...))
 }
 
 // putControl queues a text message that is not dropped to make room for audio.
 func (c *call) putControl(message []byte) {
-	c.putting.Lock()
-	defer c.putting.Unlock()
+	c.putMu.Lock()
+	defer c.putMu.Unlock()
 	c.sender.PutControl(append(append(c.sender.Buffer(), websocket.TextMessage), message...))
 }
 
@@ -204,7 +204,7 @@ func (c *call) Play(frame []byte) {
 		if message != nil {
 			c.putAudio(websocket.TextMessage, message)
 		}
-	case c.asterisk == nil || !c.asterisk.isOff():
+	case c.asterisk == nil || !c.asterisk.isQueueFull():
 		c.putAudio(websocket.BinaryMessage, frame)
 	}
 }
@@ -217,14 +217,14 @@ func (c *call) DropQueued() {
 		c.putControl([]byte(`{"type":"killAudio"}`))
 	case c.asterisk != nil:
 		c.putControl(c.asterisk.command(commandFlush))
-		for _, done := range c.asterisk.takeMarks(maxMarks) {
+		for _, done := range c.asterisk.takeMarks(allMarks) {
 			done()
 		}
 	}
 }
 
-// maxMarks is more than a session has.
-const maxMarks = 1 << 10
+// allMarks is more than a session has.
+const allMarks = 1 << 10
 
 // AfterPlayed implements aisession.QueueingCall: Asterisk reports it, others have it played at once.
 func (c *call) AfterPlayed(done func()) {

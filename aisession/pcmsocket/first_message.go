@@ -17,9 +17,9 @@ import (
 	"trunkline/telephony/localcall"
 )
 
-// hello is the first frame. Unknown fields are ignored, because modules add their own; those named X-* become
+// firstMessage is the first frame. Unknown fields are ignored, because modules add their own; those named X-* become
 // parameters.
-type hello struct {
+type firstMessage struct {
 	CallID         string `json:"callId"`
 	OtherLegCallID string `json:"otherLegCallId"`
 	CallerIDNumber string `json:"callerIdNumber"`
@@ -43,8 +43,8 @@ const (
 	maxHello      = 16 << 10
 )
 
-func parseHello(raw []byte) (hello, error) {
-	h := hello{SampleRate: 8000}
+func parseFirstMessage(raw []byte) (firstMessage, error) {
+	h := firstMessage{SampleRate: 8000}
 	if len(raw) > maxHello || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
 		return h, errors.New("the first frame must be a JSON object with callId")
 	}
@@ -61,7 +61,7 @@ func parseHello(raw []byte) (hello, error) {
 
 // checkVoices checks which voices the audio has: both, or another than the caller's, only for a provider that
 // listens.
-func (h hello) checkVoices(p aiprovider.Provider) error {
+func (h firstMessage) checkVoices(p aiprovider.Provider) error {
 	switch {
 	case h.Channels < 0 || h.Channels > 2:
 		return errors.New("channels must be 1 or 2")
@@ -74,7 +74,7 @@ func (h hello) checkVoices(p aiprovider.Provider) error {
 }
 
 // checkTexts checks the ids and numbers.
-func (h hello) checkTexts() error {
+func (h firstMessage) checkTexts() error {
 	for name, text := range map[string]string{
 		"callId": h.CallID, "otherLegCallId": h.OtherLegCallID,
 		"callerIdNumber": h.CallerIDNumber, "calleeIdNumber": h.CalleeIDNumber,
@@ -125,7 +125,7 @@ func addParameter(parameters map[string]string, name, text string) map[string]st
 }
 
 // voices returns the voice of each channel.
-func (h hello) voices() []int {
+func (h firstMessage) voices() []int {
 	switch {
 	case h.Channels == 2:
 		return []int{localcall.Caller, localcall.Callee}
@@ -135,11 +135,11 @@ func (h hello) voices() []int {
 	return []int{localcall.Caller}
 }
 
-func (h hello) format() audio.Format {
+func (h firstMessage) format() audio.Format {
 	return audio.Format{Encoding: audio.PCM16, Rate: h.SampleRate}
 }
 
-func (h hello) request(p aiprovider.Provider) aisession.Request {
+func (h firstMessage) request(p aiprovider.Provider) aisession.Request {
 	if p.Listens && h.OtherLegCallID != "" { // the call that is heard: its own id is that of the audio
 		h.CallID, h.OtherLegCallID = h.OtherLegCallID, ""
 	}

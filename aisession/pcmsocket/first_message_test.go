@@ -12,31 +12,32 @@ import (
 func TestHello(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw  string
-		want hello
+		want firstMessage
 		ok   bool
 	}{
-		"the least": {`{"callId":"a"}`, hello{CallID: "a", SampleRate: 8000}, true},
+		"the least": {`{"callId":"a"}`, firstMessage{CallID: "a", SampleRate: 8000}, true},
 		"all and more": {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`,
-			hello{CallID: "a", OtherLegCallID: "b", CallerIDNumber: "+49", CalleeIDNumber: "7", SampleRate: 16000},
+			firstMessage{CallID: "a", OtherLegCallID: "b", CallerIDNumber: "+49", CalleeIDNumber: "7",
+				SampleRate: 16000},
 			true},
 		"a parameter": {`{"callId":"a","X-Customer":"7","X-N":1,"x-a":"b"}`,
-			hello{CallID: "a", SampleRate: 8000, parameters: map[string]string{"X-Customer": "7"}}, true},
+			firstMessage{CallID: "a", SampleRate: 8000, parameters: map[string]string{"X-Customer": "7"}}, true},
 		"a session's id": {`{"callId":"a","sessionId":"9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22"}`,
-			hello{CallID: "a", SampleRate: 8000, SessionID: "9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22"}, true},
-		"another's id":   {`{"callId":"a","sessionId":"../x"}`, hello{}, false},
-		"no callId":      {`{}`, hello{}, false},
-		"no object":      {`[]`, hello{}, false},
-		"no JSON":        {`callId`, hello{}, false},
-		"a wrong type":   {`{"callId":7}`, hello{}, false},
-		"an odd rate":    {`{"callId":"a","sampleRate":11025}`, hello{}, false},
-		"a rate of zero": {`{"callId":"a","sampleRate":0}`, hello{}, false},
-		"a long callId":  {`{"callId":"` + strings.Repeat("a", 257) + `"}`, hello{}, false},
-		"controls":       {`{"callId":"a\u0000b"}`, hello{}, false},
-		"no UTF-8":       {"{\"callId\":\"\xff\"}", hello{}, false},
-		"much too long":  {`{"callId":"a","x":"` + strings.Repeat("a", 17<<10) + `"}`, hello{}, false},
+			firstMessage{CallID: "a", SampleRate: 8000, SessionID: "9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22"}, true},
+		"another's id":   {`{"callId":"a","sessionId":"../x"}`, firstMessage{}, false},
+		"no callId":      {`{}`, firstMessage{}, false},
+		"no object":      {`[]`, firstMessage{}, false},
+		"no JSON":        {`callId`, firstMessage{}, false},
+		"a wrong type":   {`{"callId":7}`, firstMessage{}, false},
+		"an odd rate":    {`{"callId":"a","sampleRate":11025}`, firstMessage{}, false},
+		"a rate of zero": {`{"callId":"a","sampleRate":0}`, firstMessage{}, false},
+		"a long callId":  {`{"callId":"` + strings.Repeat("a", 257) + `"}`, firstMessage{}, false},
+		"controls":       {`{"callId":"a\u0000b"}`, firstMessage{}, false},
+		"no UTF-8":       {"{\"callId\":\"\xff\"}", firstMessage{}, false},
+		"much too long":  {`{"callId":"a","x":"` + strings.Repeat("a", 17<<10) + `"}`, firstMessage{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseHello([]byte(c.raw))
+			got, err := parseFirstMessage([]byte(c.raw))
 			if (err == nil) != c.ok || c.ok && !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -54,7 +55,7 @@ func TestVoicesOfAHello(t *testing.T) {
 		`{"callId":"a","channels":-1}`:                 {false, false},
 		`{"callId":"a","track":"inbound"}`:             {false, false},
 	} {
-		h, err := parseHello([]byte(raw))
+		h, err := parseFirstMessage([]byte(raw))
 		answers, listens := h.checkVoices(aiprovider.Provider{}) == nil, h.checkVoices(
 			aiprovider.Provider{Listens: true}) == nil
 		if err != nil || answers != want.answers || listens != want.listens {
@@ -87,7 +88,7 @@ func TestDTMF(t *testing.T) {
 func FuzzHello(f *testing.F) {
 	f.Add([]byte(`{"callId":"a","sampleRate":16000}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if h, err := parseHello(raw); err == nil && (h.CallID == "" || h.format().Validate() != nil) {
+		if h, err := parseFirstMessage(raw); err == nil && (h.CallID == "" || h.format().Validate() != nil) {
 			t.Errorf("took %+v", h)
 		}
 		if _, duration, ok := parseDTMF(raw); ok && (duration < 0 || duration > time.Minute) {

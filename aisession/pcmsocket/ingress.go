@@ -39,12 +39,12 @@ type Ingress struct {
 func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{sessions, log} }
 
 const (
-	helloTimeout = 5 * time.Second  // timeout for the first frame
-	idleTimeout  = 60 * time.Second // read timeout
-	pingInterval = 20 * time.Second
-	writeTimeout = 5 * time.Second
-	closeTimeout = time.Second // time to wait for the client's close frame
-	readLimit    = 256 << 10   // bytes per frame: several seconds of audio
+	firstMessageTimeout = 5 * time.Second  // timeout for the first frame
+	idleTimeout         = 60 * time.Second // read timeout
+	pingInterval        = 20 * time.Second
+	writeTimeout        = 5 * time.Second
+	closeTimeout        = time.Second // time to wait for the client's close frame
+	readLimit           = 256 << 10   // bytes per frame: several seconds of audio
 )
 
 // ServeMedia upgrades the request and carries the call until it ends. An error means that the
@@ -52,7 +52,7 @@ const (
 func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error {
 	var refused error
 	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
-		Subprotocols: []string{asteriskProtocol, forkProtocol},
+		Subprotocols: []string{asteriskProtocol, audioForkProtocol},
 		// A switch has a credential of its own, which no browser adds for a page; mod_audio_stream sends an origin.
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
@@ -84,34 +84,34 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 // asteriskProtocol is the subprotocol of Asterisk's chan_websocket.
 const asteriskProtocol = "media"
 
-// returns is the reason of the close when the call goes on in its dialplan.
-const returns = "return"
+// returnReason is the reason of the close when the call goes on in its dialplan.
+const returnReason = "return"
 
-// opening has what the first frame of a connection tells.
-type opening struct {
+// callStart has what the first frame of a connection tells.
+type callStart struct {
 	request  aisession.Request
-	voices   []int     // of the channels of the audio, as in aisession.Session.ReceiveVoice
-	asterisk *asterisk // nil: another client
-	fork     *fork     // nil: another client
+	voices   []int         // of the channels of the audio, as in aisession.Session.ReceiveVoice
+	asterisk *asteriskConn // nil: another client
+	fork     *audioFork    // nil: another client
 }
 
-// newOpening reads the first frame: hello, or Asterisk's MEDIA_START, whose numbers are in the query. The error is
+// newCallStart reads the first frame: hello, or Asterisk's MEDIA_START, whose numbers are in the query. The error is
 // for the client.
-func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.Provider) (opening, error) {
+func newCallStart(subprotocol string, raw []byte, query url.Values, p aiprovider.Provider) (callStart, error) {
 	start, isJSON, ok := parseAsteriskEvent(raw)
 	if !ok || start.Event != mediaStart {
-		h, err := parseHello(raw)
+		h, err := parseFirstMessage(raw)
 		if err != nil {
-			return opening{}, err
+			return callStart{}, err
 		}
 
 		if err := h.checkVoices(p); err != nil {
-			return opening{}, err
+			return callStart{}, err
 		}
 
-		o := opening{request: h.request(p), voices: h.voices()}
-		if subprotocol == forkProtocol && !h.Bidirectional {
-			o.fork = &fork{rate: h.SampleRate}
+		o := callStart{request: h.request(p), voices: h.voices()}
+		if subprotocol == audioForkProtocol && !h.Bidirectional {
+			o.fork = &audioFork{rate: h.SampleRate}
 		}
 
 		return o, nil
@@ -119,24 +119,24 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 
 	format, err := asteriskFormat(start.Format)
 	if err != nil {
-		return opening{}, err
+		return callStart{}, err
 	}
 
-	h := hello{
+	h := firstMessage{
 		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"),
 		CallerIDNumber: query.Get("callerIdNumber"),
 		CalleeIDNumber: query.Get("calleeIdNumber"), Track: aiprotocol.Track(query.Get("track")),
 		SessionID: query.Get("sessionId"),
 	}
 	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
-		return opening{}, err
+		return callStart{}, err
 	}
 
 	for name, value := range start.Variables {
 		h.parameters = addParameter(h.parameters, name, value)
 	}
 
-	o := opening{request: h.request(p), voices: h.voices(), asterisk: &asterisk{json: isJSON}}
+	o := callStart{request: h.request(p), voices: h.voices(), asterisk: &asteriskConn{json: isJSON}}
 	o.request.Format = format
 	return o, nil
 }
@@ -166,7 +166,7 @@ func drainUntilClose(ws *websocket.Conn) {
 // disconnected.
 func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Values,
 	p aiprovider.Provider) (code int, reason string) {
-	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+	if err := ws.SetReadDeadline(time.Now().Add(firstMessageTimeout)); err != nil {
 		return 0, ""
 	}
 
@@ -180,7 +180,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
 	}
 
-	o, err := newOpening(ws.Subprotocol(), raw, query, p)
+	o, err := newCallStart(ws.Subprotocol(), raw, query, p)
 	if err != nil {
 		return websocket.ClosePolicyViolation, err.Error()
 	}
@@ -200,7 +200,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	switch {
 	case c.fork != nil:
 		c.sendLast([]byte(`{"type":"disconnect"}`))
-	case c.asterisk != nil && reason != returns:
+	case c.asterisk != nil && reason != returnReason:
 		c.sendLast(c.asterisk.command(commandHangup))
 	}
 
@@ -252,7 +252,7 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 
 	ending := session.Run(ctx, c)
 	if ending.ReturnToDialplan {
-		return websocket.CloseNormalClosure, returns
+		return websocket.CloseNormalClosure, returnReason
 	}
 
 	return websocket.CloseNormalClosure, "hangup " + ending.Cause

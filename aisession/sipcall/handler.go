@@ -84,7 +84,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 
 	recordedBy := cmp.Or(caller.AccountID, provider.AccountID)
-	h.deps.Recorder.ReadAhead(recordedBy)
+	h.deps.Recorder.PrepareRecording(recordedBy)
 	port, err := h.deps.Ports.Open()
 	if err != nil {
 		return err

@@ -42,8 +42,9 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.K
 }
 
 // Secrets returns the table of the sealed headers.
-func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
+func (s *Service) Secrets() masterkey.SealedTable {
+	return masterkey.SealedTable{DB: s.db, Keyring: s.keys, Table: tableName,
+		KeyColumns: []string{"account_id", "id"}, SecretColumn: "sealed"}
 }
 
 // maxProviders is the maximum number of providers of an account.

@@ -31,13 +31,13 @@ const (
 // there is.
 type Policy struct {
 	Mode          Mode             `json:"mode"`
-	Queues        []string         `json:"queues,omitempty"` // whose calls Mode is for, no others; empty: all calls
+	OnlyQueues    []string         `json:"queues,omitempty"` // whose calls Mode is for, no others; empty: all calls
 	Announce      bool             `json:"announce,omitempty"`
 	Announcement  string           `json:"announcement,omitempty"`   // id of From's recording that is heard; "": a tone
 	RetentionDays int64            `json:"retention_days,omitempty"` // 0: kept for good
 	QueueDays     []QueueRetention `json:"queue_retention,omitempty"`
 
-	From string `json:"-"` // the account that has the policy: this one, or one above it
+	PolicyAccount string `json:"-"` // the account that has the policy: this one, or one above it
 }
 
 // QueueRetention is how long the recordings of one queue are kept.
@@ -48,7 +48,7 @@ type QueueRetention struct {
 
 // ModeOf returns the mode for a call of the queue ("": none).
 func (p *Policy) ModeOf(queue string) Mode {
-	if len(p.Queues) > 0 && !slices.Contains(p.Queues, queue) || p.Mode == "" {
+	if len(p.OnlyQueues) > 0 && !slices.Contains(p.OnlyQueues, queue) || p.Mode == "" {
 		return ModeOff
 	}
 	return p.Mode
@@ -87,14 +87,14 @@ func (p *Policy) check() error {
 	if !slices.Contains(Modes(), string(p.Mode)) {
 		add("mode", "unsupported", "must be off, on_demand or all")
 	}
-	if len(p.Queues) > maxQueues {
+	if len(p.OnlyQueues) > maxQueues {
 		add("queues", "too_many", "must be at most 1,000")
 	}
 	if len(p.QueueDays) > maxQueues {
 		add("queue_retention", "too_many", "must be at most 1,000")
 	}
 
-	for i, queue := range p.Queues {
+	for i, queue := range p.OnlyQueues {
 		if queue == "" || len(queue) > maxQueueID {
 			add(fmt.Sprintf("queues[%d]", i), "invalid", "must have 1 to 255 bytes")
 		}

@@ -38,9 +38,9 @@ func New(ctx context.Context, db *sqldb.DB, accounts Accounts, auditLog *audit.L
 
 // Found is an account's policy.
 type Found struct {
-	Policy *Policy // nil: neither the account nor one above it has one
-	From   string  // the account that has it
-	ETag   string
+	Policy        *Policy // nil: neither the account nor one above it has one
+	PolicyAccount string  // the account that has it
+	ETag          string
 }
 
 // Find returns the policy that holds for an account.
@@ -60,7 +60,7 @@ func (s *Service) Find(ctx context.Context, accountID string) (Found, error) {
 			return Found{}, fault.Internal(err, "the stored recording policy cannot be read")
 		}
 
-		return Found{Policy: policy, From: id, ETag: entitytag.Of(id, text)}, nil
+		return Found{Policy: policy, PolicyAccount: id, ETag: entitytag.Of(id, text)}, nil
 	}
 
 	return Found{ETag: entitytag.Of("")}, nil
@@ -72,7 +72,7 @@ func (s *Service) Policy(ctx context.Context, accountID string) (Policy, error) 
 	if err != nil || found.Policy == nil {
 		return Policy{}, err
 	}
-	found.Policy.From = found.From
+	found.Policy.PolicyAccount = found.PolicyAccount
 	return *found.Policy, nil
 }
 
@@ -120,7 +120,7 @@ func (s *Service) Update(ctx context.Context, accountID string, policy Policy, i
 		return Found{}, sqldb.Wrap(err, "storing a recording policy")
 	}
 
-	return Found{Policy: &policy, From: accountID, ETag: entitytag.Of(accountID, string(text))}, nil
+	return Found{Policy: &policy, PolicyAccount: accountID, ETag: entitytag.Of(accountID, string(text))}, nil
 }
 
 // read returns an account's own policy as JSON, "" if it has none.

@@ -45,9 +45,9 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *a
 }
 
 // Secrets returns the table of the sealed keys.
-func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"},
-		Secret: "sealed"}
+func (s *Service) Secrets() masterkey.SealedTable {
+	return masterkey.SealedTable{DB: s.db, Keyring: s.keys, Table: keysTable,
+		KeyColumns: []string{"account_id", "version"}, SecretColumn: "sealed"}
 }
 
 // Result is the result of Find and Update.

@@ -13,12 +13,12 @@ func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
 	k := agent.WhatIsKnown()
 	switch {
 	case f.Agent == nil:
-		k.hear(f)
+		k.applyReport(f)
 	case f.Name == event.NameAgentQueueLeave:
 		k.dropMember(f.QueueID)
-		k.hearParts(f)
+		k.applyPartialReports(f)
 	default:
-		k.hearParts(f)
+		k.applyPartialReports(f)
 	}
 
 	if call != nil && sharesCall(f) {
@@ -40,8 +40,8 @@ func (k *Known) showAfter(before *Entry, now int64) shown {
 	return s
 }
 
-// hearParts takes in what a platform said of the agent piece by piece.
-func (k *Known) hearParts(f *event.Facts) {
+// applyPartialReports takes in what a platform said of the agent piece by piece.
+func (k *Known) applyPartialReports(f *event.Facts) {
 	said := f.Agent
 	if said.Presence != "" {
 		k.Presence, k.Reason = said.Presence, emptyIfTooLong(said.Reason)
@@ -59,7 +59,7 @@ func (k *Known) hearParts(f *event.Facts) {
 
 	switch {
 	case said.Device != "":
-		k.hearMember(f)
+		k.applyMembershipReport(f)
 	case said.WrapUpUntilMS != 0:
 		if at, ok := k.memberIndex(f.QueueID); ok {
 			m := k.Members[at]
@@ -69,10 +69,10 @@ func (k *Known) hearParts(f *event.Facts) {
 	}
 }
 
-// hearMember takes in what a platform said of a membership and of the agent's phone. A
+// applyMembershipReport takes in what a platform said of a membership and of the agent's phone. A
 // phone that is idle ends its calls, whatever the queue still counts; one that is
 // offered a call may not ring yet.
-func (k *Known) hearMember(f *event.Facts) {
+func (k *Known) applyMembershipReport(f *event.Facts) {
 	said := f.Agent
 	k.Device = said.Device
 	if k.Device == event.DeviceUnknown {
@@ -105,9 +105,9 @@ func (k *Known) hearMember(f *event.Facts) {
 	}
 }
 
-// hear takes in what an event says of its agent in one word. A word that the agent has
+// applyReport takes in what an event says of its agent in one word. A word that the agent has
 // nothing to do ends its calls; a break or a logout does not.
-func (k *Known) hear(f *event.Facts) {
+func (k *Known) applyReport(f *event.Facts) {
 	reason, said := emptyIfTooLong(f.Reason), f.State
 	if reason == event.ReasonResync {
 		reason = ""
@@ -132,22 +132,22 @@ func (k *Known) hear(f *event.Facts) {
 		presence(event.Break)
 	case event.NameAgentLogin, event.NameAgentBreakEnd:
 		presence(event.Available)
-		k.hearState(f.State, presence)
+		k.applyReportedState(f.State, presence)
 	case event.NameAgentQueueJoin:
 		if f.State != "" {
 			presence(event.Available)
-			k.hearState(f.State, presence)
+			k.applyReportedState(f.State, presence)
 		}
 	case event.NameAgentQueueLeave:
 		k.dropMember(f.QueueID)
 		if f.State != "" {
-			k.hearState(f.State, presence)
+			k.applyReportedState(f.State, presence)
 		}
 	case event.NameAgentState:
 		if said == "" {
 			k.Activity, k.Calls = "", nil
 		}
-		k.hearState(said, presence)
+		k.applyReportedState(said, presence)
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft,
 		event.NameAgentNoAnswer:
 		if at, ok := k.memberIndex(f.QueueID); ok && k.Members[at].InCall {
@@ -157,13 +157,13 @@ func (k *Known) hear(f *event.Facts) {
 		}
 
 		if agentOnly(said) { // generic tells the agent's state after the call
-			k.hearState(said, presence)
+			k.applyReportedState(said, presence)
 		}
 	}
 }
 
-// hearState takes in a word for the state of an agent.
-func (k *Known) hearState(s event.State, presence func(event.State)) {
+// applyReportedState takes in a word for the state of an agent.
+func (k *Known) applyReportedState(s event.State, presence func(event.State)) {
 	switch s {
 	case event.Available, event.OtherState:
 		presence(s)

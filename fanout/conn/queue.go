@@ -7,20 +7,20 @@ import (
 
 // Queue holds the frames that wait for one client, in order. It refers to shared
 // blocks, and thereby keeps each whole block in memory. It counts the memory that it
-// keeps, and Tidy copies frames out of blocks of which they are a small part. An empty
+// keeps, and CopySparseBlocks copies frames out of blocks of which they are a small part. An empty
 // queue allocates nothing. The zero value is an empty queue; a Queue must not be
 // copied or used concurrently.
 type Queue struct {
-	frames    []*Frame
-	inline    [1]*Frame // backs frames while there is only one
-	pooled    *[]*Frame // backs frames otherwise; a pointer, so that its return to pointerSlices does not allocate
-	head      int       // frames before head are sent or dropped
-	sent      int       // bytes of frames[head] that have been sent
-	bytes     int       // bytes waiting, of all frames
-	heldBytes int       // see Held
-	newest    *Block    // block of the last frame; nil: it has none, or the queue is empty
-	tidied    int       // frames before it have been checked by Tidy
-	spilled   int       // see SetSpilled; a part of held
+	frames         []*Frame
+	inline         [1]*Frame // backs frames while there is only one
+	pooled         *[]*Frame // backs frames otherwise; a pointer, so that its return to pointerSlices does not allocate
+	head           int       // frames before head are sent or dropped
+	sent           int       // bytes of frames[head] that have been sent
+	bytes          int       // bytes waiting, of all frames
+	held           int       // see HeldBytes
+	newest         *Block    // block of the last frame; nil: it has none, or the queue is empty
+	checkedForCopy int       // frames before it have been checked by CopySparseBlocks
+	spilled        int       // see SetSpilled; a part of held
 }
 
 // pointerSlices is shared by all queues, so that an idle client has no slice.
@@ -47,23 +47,23 @@ func (q *Queue) Push(f *Frame) {
 	}
 
 	q.bytes += len(f.Wire)
-	q.heldBytes += pointerBytes
+	q.held += pointerBytes
 	if f.block == nil || f.block != q.newest {
-		q.heldBytes += f.cost()
+		q.held += f.cost()
 		q.newest = f.block
 	}
 }
 
-// Held returns an upper bound of the bytes of memory that the queue keeps: a block
+// HeldBytes returns an upper bound of the bytes of memory that the queue keeps: a block
 // counts once for each run of its frames.
-func (q *Queue) Held() int { return q.heldBytes }
+func (q *Queue) HeldBytes() int { return q.held }
 
-// Waiting returns the bytes that are still to be sent.
-func (q *Queue) Waiting() int { return q.bytes }
+// WaitingBytes returns the bytes that are still to be sent.
+func (q *Queue) WaitingBytes() int { return q.bytes }
 
 // SetSpilled sets the bytes of TLS records that the socket did not take.
 func (q *Queue) SetSpilled(bytes int) {
-	q.heldBytes += bytes - q.spilled
+	q.held += bytes - q.spilled
 	q.spilled = bytes
 }
 
@@ -86,11 +86,11 @@ func (q *Queue) CountHeld(count uint64) int {
 	return held
 }
 
-// Tidy copies frames out of blocks that are kept in memory for a small part of their
+// CopySparseBlocks copies frames out of blocks that are kept in memory for a small part of their
 // bytes. Each frame is checked once, so the cost is that of the copies.
-func (q *Queue) Tidy() {
+func (q *Queue) CopySparseBlocks() {
 	end := len(q.frames)
-	at := max(q.head, q.tidied)
+	at := max(q.head, q.checkedForCopy)
 	for at > q.head && at < end && q.frames[at].sharesBlock(q.frames[at-1]) {
 		at++ // part of a run that stays in its block
 	}
@@ -110,7 +110,7 @@ func (q *Queue) Tidy() {
 	}
 
 	q.copyOut(sparse, end)
-	q.tidied = end
+	q.checkedForCopy = end
 }
 
 // copyOut copies frames[from:to], which consist of whole runs, into a new block.
@@ -123,7 +123,7 @@ func (q *Queue) copyOut(from, to int) {
 	for i, f := range q.frames[from:to] {
 		size += len(f.Wire)
 		if i == 0 || !f.sharesBlock(q.frames[from+i-1]) {
-			q.heldBytes -= f.cost()
+			q.held -= f.cost()
 		}
 	}
 
@@ -138,7 +138,7 @@ func (q *Queue) copyOut(from, to int) {
 	}
 
 	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
-	q.heldBytes += b.Held
+	q.held += b.Held
 	if to == len(q.frames) {
 		q.newest = &b.Block
 	}
@@ -213,17 +213,17 @@ func (q *Queue) Advance(n int) (last int64) {
 
 		q.frames[q.head] = nil
 		q.head++
-		q.heldBytes -= pointerBytes
+		q.held -= pointerBytes
 
 		if !f.sharesBlock(q.frames[q.head]) {
-			q.heldBytes -= f.cost()
+			q.held -= f.cost()
 		}
 	}
 
 	if q.head >= 64 && q.head*2 >= len(q.frames) {
 		left := copy(q.frames, q.frames[q.head:])
 		clear(q.frames[left:])
-		q.tidied = max(0, q.tidied-q.head)
+		q.checkedForCopy = max(0, q.checkedForCopy-q.head)
 		q.frames, q.head = q.frames[:left], 0
 	}
 
@@ -270,9 +270,9 @@ func (q *Queue) DropTail() {
 	clear(q.frames[q.head+1:])
 	q.frames = q.frames[:q.head+1]
 	q.bytes = len(q.Rest())
-	q.heldBytes, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
-	q.tidied = q.head
-	q.Tidy()
+	q.held, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
+	q.checkedForCopy = q.head
+	q.CopySparseBlocks()
 }
 
 // Clear removes all frames.
@@ -282,6 +282,7 @@ func (q *Queue) Clear() {
 		*q.pooled = q.frames[:0]
 		pointerSlices.Put(q.pooled)
 	}
-	q.frames, q.pooled, q.head, q.sent, q.bytes, q.heldBytes, q.tidied, q.newest = nil, nil, 0, 0, 0, q.spilled, 0, nil
+	q.frames, q.pooled, q.newest = nil, nil, nil
+	q.head, q.sent, q.bytes, q.held, q.checkedForCopy = 0, 0, 0, q.spilled, 0
 	q.inline[0] = nil
 }

@@ -50,7 +50,7 @@ func TestQueueCountsWhatItHolds(t *testing.T) {
 					want = append(want, b.frames[i].Wire...)
 				}
 			case 3:
-				q.Tidy()
+				q.CopySparseBlocks()
 			case 4:
 				if !q.Empty() {
 					part := q.Gather(scratch, 1+random.IntN(20<<10))
@@ -69,8 +69,8 @@ func TestQueueCountsWhatItHolds(t *testing.T) {
 			q.Advance(len(part))
 		}
 
-		if q.heldBytes != 0 {
-			t.Fatalf("an empty queue holds %d bytes", q.heldBytes)
+		if q.held != 0 {
+			t.Fatalf("an empty queue holds %d bytes", q.held)
 		}
 		if !slices.Equal(sent, want) {
 			t.Fatalf("%d bytes were sent, %d pushed, or they differ", len(sent), len(want))
@@ -91,7 +91,7 @@ func checkHeld(t *testing.T, q *Queue) {
 		}
 	}
 
-	if q.heldBytes < least {
-		t.Fatalf("the queue counts %d bytes and keeps %d", q.heldBytes, least)
+	if q.held < least {
+		t.Fatalf("the queue counts %d bytes and keeps %d", q.held, least)
 	}
 }

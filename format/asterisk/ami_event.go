@@ -10,7 +10,7 @@ import (
 
 // amiFormat is the format of an event of the manager interface (AMI).
 var amiFormat = format.Format{
-	Name: EventFormatName, Topic: event.TopicRaw, Platform: true, Extension: extensionOf,
+	Name: EventFormatName, Topic: event.TopicRaw, FromPlatform: true, ExtensionOf: extensionOf,
 	Keys: format.CallEventKeys(jsonscan.KeysOf(
 		"Event", "Account-ID", "Timestamp",
 		"Queue", "Interface", "MemberName", "Status", "InCall", "Paused", "PausedReason", "Agent",
@@ -26,8 +26,8 @@ var amiFormat = format.Format{
 		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum", "Position",
 		"CallerIDName", "Channel",
 	)),
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		e := readEvent(f, text(f[amiEvent]))
 		e.Facts.TimestampMS = format.FirstTimestamp(firstValue(f[amiTime]))
 		e.Timestamp = e.Facts.TimestampMS / 1000
@@ -166,7 +166,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			facts.Name, facts.State = event.NameCallRinging, event.Ringing
 		case "6":
 			facts.Name, facts.State = event.NameCallAnswered, event.Talking
-			e.LegOf = legOf(text(f[amiChannel]))
+			e.IsLegOf = legOf(text(f[amiChannel]))
 		}
 	case "BridgeEnter": // the second channel completes the connection
 		// A conference's bridge (base) and one of the agent pool (agent_hold) connect no two legs.
@@ -184,7 +184,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 		}
 	case "Hangup":
 		facts.Name, facts.State, facts.Reason = event.NameCallEnded, event.Ended, text(f[amiCause])
-		e.LegOf = legOf(text(f[amiChannel]))
+		e.IsLegOf = legOf(text(f[amiChannel]))
 	case "DialBegin", "DialState", "DialEnd":
 		facts.Reason = text(f[amiDialStatus])
 		// About the leg that is dialled; the event's other members are of the one that dials.
@@ -199,7 +199,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 	return e
 }
 
-// legOf returns format.Event.LegOf of a channel such as PJSIP/1001-0000002a. The second half of
+// legOf returns format.Event.IsLegOf of a channel such as PJSIP/1001-0000002a. The second half of
 // a Local channel is the dialplan's, not the agent's.
 func legOf(channel string) func(agentID string) bool {
 	end := strings.LastIndexByte(channel, '-')

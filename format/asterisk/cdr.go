@@ -17,7 +17,7 @@ import (
 //	sequence => Sequence                         several records may share a UniqueID
 //	origination_call_id => origination_call_id   set by the dialplan with CDR()
 var cdrFormat = format.Format{
-	Name: CDRFormatName, Topic: event.TopicCDRRaw, Platform: true,
+	Name: CDRFormatName, Topic: event.TopicCDRRaw, FromPlatform: true,
 	Keys: jsonscan.Keys{
 		"Account-ID": cdrAccount, "Time-Zone": cdrTimeZone,
 		"UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
@@ -29,11 +29,11 @@ var cdrFormat = format.Format{
 		"BillableSeconds": cdrBillable,
 		"Disposition":     cdrDisposition, "UserField": cdrUserField, "Timestamp": cdrWritten,
 	},
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		return format.AccountText(firstValue(f[cdrAccount]), "Account-ID")
 	},
-	CDR:          readRow,
-	OneOfSeveral: func(f *format.Fields) bool { return text(f[cdrSequence]) == "" },
+	DecodeCDR:         readRow,
+	HasSeveralRecords: func(f *format.Fields) bool { return text(f[cdrSequence]) == "" },
 }
 
 const (
@@ -62,8 +62,8 @@ const (
 
 // readRow reads a record. Its call id is the channel's, followed by the record's
 // sequence where that is mapped: a channel that dials several others, at once or in turn, has a record for
-// each, which otherwise have one call id (format.Format.OneOfSeveral).
-func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
+// each, which otherwise have one call id (format.Format.HasSeveralRecords).
+func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
 	leg, channel := text(f[cdrUniqueID]), text(f[cdrChannel])
 	row := event.CDR{
 		CallID:         leg,

@@ -9,8 +9,8 @@ import (
 
 // callcenterFormat is the format of mod_callcenter's CUSTOM event callcenter::info.
 var callcenterFormat = format.Format{
-	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding,
-	Keys: format.CallEventKeys(eventKeys), Account: account, Event: readEvent, Extension: extension,
+	Name: "freeswitch.callcenter", Topic: event.TopicRaw, FromPlatform: true, Encodings: plainEncoding,
+	Keys: format.CallEventKeys(eventKeys), ReadAccount: account, DecodeEvent: readEvent, ExtensionOf: extension,
 }
 
 // readCallcenter reads an event of mod_callcenter. The id of a call in a queue is that

@@ -9,13 +9,13 @@ import (
 // jsonCDRFormat is the format of mod_json_cdr's records. Nearly all fields are read from
 // their "variables", whose values are URL-encoded unless encode-values is false.
 var jsonCDRFormat = format.Format{
-	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw, Platform: true,
+	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw, FromPlatform: true,
 	Encodings: map[string]format.Encoding{
 		"application/x-www-form-urlencoded":     {Split: splitForm, Copies: true},
 		"application/x-www-form-base64-encoded": {Split: splitForm, Copies: true},
 	},
 	Keys: jsonscan.KeysOf("variables", "callflow", "app_log", "switchname"),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		var vars [3]jsonscan.Value
 		cdrAccountKeys.ScanObject(f[cdrVariables], vars[:])
 		for _, v := range vars {
@@ -26,7 +26,7 @@ var jsonCDRFormat = format.Format{
 		}
 		return "", nil
 	},
-	CDR: readRow,
+	DecodeCDR: readRow,
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 // and is not read.
 var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
-func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
+func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
 	if f[cdrVariables].Kind() != jsonscan.Object {
 		return event.CDR{}, format.RejectMissing("variables")
 	}
@@ -87,7 +87,7 @@ func (l *leg) agentID() string {
 }
 
 // readTimes reads the row's timestamps.
-func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
+func (l *leg) readTimes(row *event.CDR, c format.CallClock) (err error) {
 	row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch")
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
 
 // ringing returns the time from the first progress, with or without early media, to the answer, or to
 // the end of an unanswered call; nil if unknown.
-func (l *leg) ringing(row *event.CDR, c format.Calendar) (*int64, error) {
+func (l *leg) ringing(row *event.CDR, c format.CallClock) (*int64, error) {
 	began, err := c.UnixTime(l.value("progress_epoch"), "variables.progress_epoch")
 	if err != nil {
 		return nil, err

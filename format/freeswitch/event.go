@@ -9,8 +9,8 @@ import (
 // AGENT_CUSTOM_EVENT, even if a channel variable names a queue (which is then in the
 // facts): they are events of the switch, not of the queue.
 var eventFormat = format.Format{
-	Name: "freeswitch.event", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding,
-	Keys: format.CallEventKeys(eventKeys), Account: account, Event: readEvent, Extension: extension,
+	Name: "freeswitch.event", Topic: event.TopicRaw, FromPlatform: true, Encodings: plainEncoding,
+	Keys: format.CallEventKeys(eventKeys), ReadAccount: account, DecodeEvent: readEvent, ExtensionOf: extension,
 }
 
 // readGeneralEvent reads an event that is not mod_callcenter's. The agent's own leg of a call

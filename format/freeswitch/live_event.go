@@ -67,11 +67,11 @@ var liveMembers = jsonscan.Keys{
 
 // LiveEvent holds the fields of an event that a feed uses.
 type LiveEvent struct {
-	Format string // the name of its format
-	Name   string // Event-Name
-	Run    string // Core-UUID
-	Number uint64 // Event-Sequence, 0: absent
-	Micros int64  // Event-Date-Timestamp: Unix microseconds, 0: absent
+	Format   string // the name of its format
+	Name     string // Event-Name
+	CoreUUID string // Core-UUID
+	Number   uint64 // Event-Sequence, 0: absent
+	Micros   int64  // Event-Date-Timestamp: Unix microseconds, 0: absent
 
 	Facts event.Facts
 	// Account is the account that the event itself names, as the format reads it.
@@ -105,7 +105,7 @@ func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 	}
 
 	e := LiveEvent{
-		Format: eventFormat.Name, Name: decodeText(f[fsName]), Run: decodeText(f[liveCore]),
+		Format: eventFormat.Name, Name: decodeText(f[fsName]), CoreUUID: decodeText(f[liveCore]),
 		Number: parseUint(f[liveSequence]), Micros: int64(parseUint(f[fsTime])),
 		Channels: [3]string{decodeText(f[fsUUID]), decodeText(f[fsCallUUID]), decodeText(f[fsOtherLeg])},
 		Session:  decodeText(f[fsMemberSession]), BridgeFailed: f[liveBridged].Is("false"),

@@ -17,10 +17,10 @@ var eventFormat = format.Format{
 		maps.Copy(keys, contactCenterKeys)
 		return format.CallEventKeys(keys)
 	}(),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[genericAccount], "account_id")
 	},
-	Event: func(f *format.Fields) (format.Event, error) {
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		name, err := format.StrictText(f[genericType], "type")
 		if err != nil {
 			return format.Event{}, err

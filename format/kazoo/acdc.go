@@ -12,9 +12,9 @@ import (
 // several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
 var acdcFormat = format.Format{
-	Name: "kazoo.acdc", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	Name: "kazoo.acdc", Topic: event.TopicRaw, FromPlatform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
+	ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := newEvent(f, event.Custom)
 		ms := statisticTimestamp(f, name)

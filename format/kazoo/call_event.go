@@ -11,9 +11,9 @@ import (
 // its registrar's reg_success. The former are the switch's, not the queue's, so
 // most are AGENT_CUSTOM_EVENT.
 var callEventFormat = format.Format{
-	Name: "kazoo.call_event", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	Name: "kazoo.call_event", Topic: event.TopicRaw, FromPlatform: true, Keys: callEventKeys,
+	OpenEnvelope: openEnvelope, ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		if isRegistration(f) {
 			return registrationEvent(f), nil
 		}

@@ -9,7 +9,7 @@ import (
 // cdrFormat is the format of Kazoo's call record: the bus message (Dash-Case), the
 // document and the webhook (snake_case).
 var cdrFormat = format.Format{
-	Name: "kazoo.cdr", Topic: event.TopicCDRRaw, Platform: true,
+	Name: "kazoo.cdr", Topic: event.TopicCDRRaw, FromPlatform: true,
 	Keys: format.BothSpellings(
 		"Account-ID", "Custom-Channel-Vars", "Custom-SIP-Headers",
 		"Call-ID", "Interaction-ID", "Call-Interaction", "Origination-Call-ID", "Originating-Leg-UUID",
@@ -18,7 +18,7 @@ var cdrFormat = format.Format{
 		"Timestamp", "Channel-Created-Time", "Duration-Seconds", "Billing-Seconds", "Ringing-Seconds",
 		"Hangup-Cause", "Presence-ID", "Recording-ID", "Media-Server",
 	),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		account, err := format.AccountText(f[kcAccount], "Account-ID")
 		if account != "" || err != nil {
 			return account, err
@@ -27,7 +27,7 @@ var cdrFormat = format.Format{
 		accountKeys.ScanObject(f[kcVars], vars[:])
 		return format.AccountText(vars[0], "Custom-Channel-Vars.Account-ID")
 	},
-	CDR: readRow,
+	DecodeCDR: readRow,
 }
 
 const (
@@ -65,7 +65,7 @@ var (
 	cdrVarKeys          = format.BothSpellings("Media-Recording-ID", "Queue-ID", "Agent-ID")
 )
 
-func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
+func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
 	var vars [3]jsonscan.Value // of cdrVarKeys
 	cdrVarKeys.ScanObject(f[kcVars], vars[:])
 	row := event.CDR{
@@ -124,7 +124,7 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 // start, as in Kazoo's own reports, and the answer and the end are unknown. In
 // cdr.report, which has the object Call-Interaction, Timestamp is the start of the
 // interaction; the channel's end is its start and its duration.
-func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
+func readTimes(f *format.Fields, row *event.CDR, c format.CallClock) (err error) {
 	row.Timestamp, err = c.Start(f[kcTime], "Timestamp")
 	if err != nil {
 		return err

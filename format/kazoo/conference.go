@@ -7,9 +7,9 @@ import (
 
 // conferenceFormat is the format of all events of Kazoo's conferences.
 var conferenceFormat = format.Format{
-	Name: "kazoo.conference", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	Name: "kazoo.conference", Topic: event.TopicRaw, FromPlatform: true, Keys: callEventKeys,
+	OpenEnvelope: openEnvelope, ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		e := newEvent(f, event.AgentConference)
 		addLegFacts(f, &e.Facts)
 		switch format.Text(f[kzConferenceEvent]) {

@@ -11,9 +11,9 @@ import (
 // in a queue) and queues. A queue's own events (created, synced) concern no call
 // and no agent.
 var qubicleFormat = format.Format{
-	Name: "kazoo.qubicle", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	Name: "kazoo.qubicle", Topic: event.TopicRaw, FromPlatform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
+	ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		e := newEvent(f, event.Custom)
 		switch strings.ReplaceAll(format.Text(f[kzCategory]), "_", "-") {
 		case "qubicle-recipient":

@@ -10,9 +10,9 @@ import (
 // webhookFormat is the format of Kazoo's webhooks: hook_event names a channel's or a
 // conference's event; ACDc's queue hook has a call_state and a queue instead.
 var webhookFormat = format.Format{
-	Name: "kazoo.webhook", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
-	Account: account,
-	Event: func(f *format.Fields) (format.Event, error) {
+	Name: "kazoo.webhook", Topic: event.TopicRaw, FromPlatform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
+	ReadAccount: account,
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		hook := format.Text(f[kzHook])
 		switch {
 		case strings.HasPrefix(hook, "conference"):

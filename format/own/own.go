@@ -18,10 +18,10 @@ var eventFormat = format.Format{
 	Name: event.FormatOwn, Topic: event.TopicRaw, Internal: true,
 	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason",
 		"call_id", "agent_id", "queue_id", "action", "name", "feed", "interaction_id"),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[ownAccount], "account_id")
 	},
-	Event: func(f *format.Fields) (format.Event, error) {
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		name, err := format.StrictText(f[ownName], "event")
 		if err != nil {
 			return format.Event{}, err

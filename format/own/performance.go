@@ -11,10 +11,10 @@ import (
 var performanceFormat = format.Format{
 	Name: event.FormatPerformance, Topic: event.TopicRaw, Internal: true,
 	Keys: jsonscan.KeysOf("account_id", "agent_id", "interval_start", "interval_seconds"),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[rowAccount], "account_id")
 	},
-	Event: func(f *format.Fields) (format.Event, error) {
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		agent, err := format.StrictText(f[rowAgent], "agent_id")
 		if err != nil {
 			return format.Event{}, err

@@ -35,7 +35,7 @@ func goldens(t *testing.T, pattern string) (all []golden) {
 	var fields format.Fields
 	for _, path := range paths {
 		f, ok := Lookup(filepath.Base(filepath.Dir(path)))
-		if !ok || f.Event == nil {
+		if !ok || f.DecodeEvent == nil {
 			continue
 		}
 

@@ -14,7 +14,7 @@ import (
 )
 
 // recorded is when Kafka got the test records: after all captures.
-var recorded = format.Calendar{Recorded: 1_795_432_000}
+var recorded = format.CallClock{Recorded: 1_795_432_000}
 
 // Formats whose records show it in their keys: the records of their golden
 // folders, less those that are broken, are recognised without a header.
@@ -54,7 +54,7 @@ func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
 
 func readable(f *format.Format, record []byte) bool {
 	var fields format.Fields
-	if f.CDR != nil {
+	if f.DecodeCDR != nil {
 		_, err := f.ReadCDR(record, &fields, recorded)
 		return err == nil
 	}
@@ -71,9 +71,9 @@ func TestOwnEventsAreNeverRecognised(t *testing.T) {
 
 func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 	for _, f := range Formats() {
-		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) ||
-			(f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
-			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
+		if f.ReadAccount == nil || (f.DecodeEvent != nil) != (f.Topic == event.TopicRaw) ||
+			(f.DecodeCDR != nil) != (f.Topic == event.TopicCDRRaw) {
+			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.DecodeEvent != nil, f.DecodeCDR != nil)
 		}
 
 		for key, slot := range f.Keys {

@@ -19,15 +19,15 @@ var cdrFormat = format.Format{
 		}
 		return keys
 	}(),
-	Account: func(f *format.Fields) (string, error) { return format.StrictText(f[accountSlot], accountField) },
-	CDR:     readRow,
+	ReadAccount: func(f *format.Fields) (string, error) { return format.StrictText(f[accountSlot], accountField) },
+	DecodeCDR:   readRow,
 }
 
 const accountField = "account_id"
 
 var accountSlot = slices.IndexFunc(event.CDRFields(), func(f event.CDRField) bool { return f.Name == accountField })
 
-func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error) {
+func readRow(fields *format.Fields, c format.CallClock) (row event.CDR, err error) {
 	for slot := range event.CDRFields() {
 		f := &event.CDRFields()[slot]
 		v := fields[slot]
@@ -58,7 +58,7 @@ func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error
 }
 
 // readField parses one field strictly. Times are Unix seconds only.
-func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Calendar) (err error) {
+func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.CallClock) (err error) {
 	switch f.Kind {
 	case event.CDRText:
 		*f.Text(row), err = format.StrictText(v, f.Name)

@@ -17,10 +17,10 @@ var contactCenterFormat = format.Format{
 		maps.Copy(keys, format.ContactCenterKeys(svcFirstSharedKey))
 		return format.CallEventKeys(keys)
 	}(),
-	Account: func(f *format.Fields) (string, error) {
+	ReadAccount: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[svcAccount], "Account-ID")
 	},
-	Event: func(f *format.Fields) (format.Event, error) {
+	DecodeEvent: func(f *format.Fields) (format.Event, error) {
 		name, err := format.StrictText(f[svcType], "Type")
 		if err != nil {
 			return format.Event{}, err

@@ -131,7 +131,7 @@ func readLines(file string) ([]string, error) {
 	return strings.Split(string(bytes.TrimRight(data, "\n")), "\n"), nil
 }
 
-func readFile(file string) (ring, error) {
+func readFile(file string) (keyList, error) {
 	lines, err := readLines(file)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func readFile(file string) (ring, error) {
 }
 
 // parseLines reads the keys of a file's lines.
-func parseLines(lines []string) (ring, error) {
+func parseLines(lines []string) (keyList, error) {
 	var texts []string
 	for _, line := range lines {
 		line = strings.TrimSpace(line)

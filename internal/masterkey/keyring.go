@@ -17,7 +17,7 @@ type Keyring struct {
 	file string // empty: the keys are fixed
 
 	mu    sync.Mutex
-	ring  ring
+	keys  keyList
 	stamp fileStamp // the file's when ring was read from it
 }
 
@@ -33,7 +33,7 @@ func Open(settings Settings) (*Keyring, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Keyring{ring: ring}, nil
+		return &Keyring{keys: ring}, nil
 	}
 
 	if settings.File == "" {
@@ -60,7 +60,7 @@ func (k *Keyring) Require(ids ...string) error {
 	defer k.mu.Unlock()
 
 	for _, id := range ids {
-		if _, ok := k.ring.find(id); !ok {
+		if _, ok := k.keys.find(id); !ok {
 			return fault.Permanent(
 				fmt.Errorf("secrets in the database are sealed under master key %s, which is not there: "+
 					"set TRUNKLINE_MASTER_KEY or bring back its key file", id))
@@ -107,18 +107,18 @@ func (k *Keyring) Unseal(sealed string, location ...string) ([]byte, error) {
 
 // find returns a key. It checks the file again only for an unknown key: one that was read
 // stays usable until Seal or NewestID reads a changed file.
-func (k *Keyring) find(id string) (key, bool) {
+func (k *Keyring) find(id string) (masterKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	found, ok := k.ring.find(id)
+	found, ok := k.keys.find(id)
 	if !ok && k.file != "" && k.reloadIfChanged() == nil {
-		found, ok = k.ring.find(id)
+		found, ok = k.keys.find(id)
 	}
 	return found, ok
 }
 
 // current returns the ring of the file's current content.
-func (k *Keyring) current() (ring, error) {
+func (k *Keyring) current() (keyList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
@@ -128,11 +128,11 @@ func (k *Keyring) current() (ring, error) {
 		}
 	}
 
-	if len(k.ring) == 0 {
+	if len(k.keys) == 0 {
 		return nil, fault.Unavailable(nil, retryAfter, "there is no master key")
 	}
 
-	return k.ring, nil
+	return k.keys, nil
 }
 
 const retryAfter = 5 * time.Second
@@ -164,6 +164,6 @@ func (k *Keyring) reloadIfChanged() error {
 		return err
 	}
 
-	k.ring, k.stamp = ring, fileStamp{info.ModTime(), info.Size(), info}
+	k.keys, k.stamp = ring, fileStamp{info.ModTime(), info.Size(), info}
 	return nil
 }

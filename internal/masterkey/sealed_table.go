@@ -8,32 +8,32 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Table is a SecretStore: a table with a sealed secret in each row. The secret's location
+// SealedTable is a SecretStore: a table with a sealed secret in each row. The secret's location
 // is the table's name and the row's key. A column master_key_id has the ID of every
 // secret, and is empty if nothing is sealed. Names are trusted.
-type Table struct {
-	DB   *sqldb.DB
-	Keys *Keyring
+type SealedTable struct {
+	DB      *sqldb.DB
+	Keyring *Keyring
 
-	Name   string
-	Key    []string // the columns of the primary key, in the location's order; their values never change
-	Secret string   // the column of the sealed secret
+	Table        string
+	KeyColumns   []string // the columns of the primary key, in the location's order; their values never change
+	SecretColumn string   // the column of the sealed secret
 }
 
 // MasterKeys implements SecretStore.
-func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
-	rows, err := t.DB.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM `+t.Name+` WHERE master_key_id <> ''`)
+func (t SealedTable) MasterKeys(ctx context.Context) ([]string, error) {
+	rows, err := t.DB.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM `+t.Table+` WHERE master_key_id <> ''`)
 	return sqldb.Collect(rows, err, "listing the master keys in use", sqldb.ScanColumn[string])
 }
 
 // Require returns an error unless the ring has every key that the table's
 // secrets need. The stores call it when they start.
-func (t Table) Require(ctx context.Context) error {
+func (t SealedTable) Require(ctx context.Context) error {
 	inUse, err := t.MasterKeys(ctx)
 	if err != nil {
 		return err
 	}
-	return t.Keys.Require(inUse...)
+	return t.Keyring.Require(inUse...)
 }
 
 // resealBatch is the number of secrets read at once.
@@ -41,14 +41,14 @@ const resealBatch = 100
 
 // Reseal implements SecretStore. Secrets that another process seals meanwhile in rows
 // already passed are left to the next call.
-func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error {
-	newest, err := t.Keys.NewestID()
+func (t SealedTable) Reseal(ctx context.Context, progress func(done, total int)) error {
+	newest, err := t.Keyring.NewestID()
 	if err != nil {
 		return err
 	}
 
 	var total int
-	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`,
+	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Table+` WHERE master_key_id NOT IN ('', $1)`,
 		newest).Scan(&total)
 	if err != nil {
 		return sqldb.Wrap(err, "counting the secrets to seal anew")
@@ -57,7 +57,7 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 	var last []any
 	for done := 0; ; {
 		// Read again for every batch: a rotation may run meanwhile.
-		newest, err = t.Keys.NewestID()
+		newest, err = t.Keyring.NewestID()
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,10 @@ func (r sealedRow) location(table string) []string {
 
 // listRowsToReseal returns the next rows after last (nil: from the first), in the order of their
 // keys, that are sealed under another master key than newest.
-func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
-	key := strings.Join(t.Key, ", ")
-	query, args := `SELECT `+key+`, `+t.Secret+` FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, []any{newest}
+func (t SealedTable) listRowsToReseal(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
+	key := strings.Join(t.KeyColumns, ", ")
+	query := `SELECT ` + key + `, ` + t.SecretColumn + ` FROM ` + t.Table + ` WHERE master_key_id NOT IN ('', $1)`
+	args := []any{newest}
 	if last != nil {
 		query += ` AND (` + key + `) > (` + placeholders(2, len(last)) + `)`
 		args = append(args, last...)
@@ -104,8 +105,8 @@ func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) 
 
 	rows, err := t.DB.QueryContext(ctx, query+fmt.Sprintf(` ORDER BY %s LIMIT %d`, key, resealBatch), args...)
 	return sqldb.Collect(rows, err, "reading the secrets to seal anew", func(scan sqldb.ScanFunc) (sealedRow, error) {
-		row := sealedRow{key: make([]any, len(t.Key))}
-		targets := make([]any, 0, len(t.Key)+1)
+		row := sealedRow{key: make([]any, len(t.KeyColumns))}
+		targets := make([]any, 0, len(t.KeyColumns)+1)
 		for i := range row.key {
 			targets = append(targets, &row.key[i])
 		}
@@ -117,23 +118,23 @@ func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) 
 
 // resealRow seals one row without a transaction: a secret that was replaced since it was
 // read is under the newest key already, and is not changed.
-func (t Table) resealRow(ctx context.Context, row sealedRow) error {
-	location := row.location(t.Name)
-	secret, err := t.Keys.Unseal(row.sealed, location...)
+func (t SealedTable) resealRow(ctx context.Context, row sealedRow) error {
+	location := row.location(t.Table)
+	secret, err := t.Keyring.Unseal(row.sealed, location...)
 	if err != nil {
 		return fmt.Errorf("the secret of %s: %w", strings.Join(location, " "), err)
 	}
 	defer clear(secret)
 
-	sealed, err := t.Keys.Seal(secret, location...)
+	sealed, err := t.Keyring.Seal(secret, location...)
 	if err != nil {
 		return err
 	}
 
 	return t.DB.WithoutTx(ctx, func(runner sqldb.Runner) error {
 		_, err := runner.ExecContext(ctx,
-			`UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
-			AND (`+strings.Join(t.Key, ", ")+`) = (`+placeholders(4, len(row.key))+`)`,
+			`UPDATE `+t.Table+` SET `+t.SecretColumn+` = $1, master_key_id = $2 WHERE `+t.SecretColumn+` = $3
+			AND (`+strings.Join(t.KeyColumns, ", ")+`) = (`+placeholders(4, len(row.key))+`)`,
 			append([]any{sealed, KeyID(sealed), row.sealed}, row.key...)...)
 		return sqldb.Wrap(err, "sealing a secret anew")
 	})

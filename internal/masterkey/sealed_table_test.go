@@ -14,7 +14,7 @@ import (
 
 // onTables runs a test on a table of n secrets under the keyring's first key,
 // and one row without, over SQLite and over PostgreSQL.
-func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
+func onTables(t *testing.T, n int, test func(t *testing.T, table SealedTable)) {
 	for name, cfg := range map[string]func(*testing.T) sqldb.Config{
 		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} },
 		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
@@ -32,7 +32,8 @@ func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
 			})
 
 			k, _ := fileRing(t)
-			table := Table{DB: db, Keys: k, Name: "safes", Key: []string{"owner", "number"}, Secret: "sealed"}
+			table := SealedTable{DB: db, Keyring: k, Table: "safes",
+				KeyColumns: []string{"owner", "number"}, SecretColumn: "sealed"}
 			table.exec(t, `CREATE TABLE safes (owner TEXT, number BIGINT, sealed TEXT NOT NULL, master_key_id TEXT NOT NULL, PRIMARY KEY (owner, number))`)
 			table.exec(t, `INSERT INTO safes VALUES ('nobody', 1, '', '')`)
 
@@ -46,7 +47,7 @@ func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
 	}
 }
 
-func (t Table) exec(test *testing.T, statement string, args ...any) {
+func (t SealedTable) exec(test *testing.T, statement string, args ...any) {
 	test.Helper()
 	if _, err := t.DB.ExecContext(test.Context(), statement, args...); err != nil {
 		test.Fatal(err)
@@ -54,7 +55,7 @@ func (t Table) exec(test *testing.T, statement string, args ...any) {
 }
 
 // storedSecret opens the one of a row.
-func (t Table) storedSecret(test *testing.T, number int) string {
+func (t SealedTable) storedSecret(test *testing.T, number int) string {
 	test.Helper()
 	var sealed string
 	if err := t.DB.QueryRowContext(test.Context(), `SELECT sealed FROM safes WHERE owner = 'o' AND number = $1`,
@@ -62,7 +63,7 @@ func (t Table) storedSecret(test *testing.T, number int) string {
 		test.Fatal(err)
 	}
 
-	secret, err := t.Keys.Unseal(sealed, "safes", "o", fmt.Sprint(number))
+	secret, err := t.Keyring.Unseal(sealed, "safes", "o", fmt.Sprint(number))
 	if err != nil {
 		test.Fatal(err)
 	}
@@ -72,8 +73,8 @@ func (t Table) storedSecret(test *testing.T, number int) string {
 
 func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 	const secrets = 2*resealBatch + 17
-	onTables(t, secrets, func(t *testing.T, table Table) {
-		next, err := table.Keys.AddKey()
+	onTables(t, secrets, func(t *testing.T, table SealedTable) {
+		next, err := table.Keyring.AddKey()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 		if ids, err := table.MasterKeys(t.Context()); err != nil || len(ids) != 1 || ids[0] != next {
 			t.Errorf("in use: %v, %v; want %s", ids, err, next)
 		}
-		if err := table.Keys.RemoveUnused(nil); err != nil {
+		if err := table.Keyring.RemoveUnused(nil); err != nil {
 			t.Fatal(err)
 		}
 
@@ -116,13 +117,13 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 }
 
 func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
-	onTables(t, 1, func(t *testing.T, table Table) {
+	onTables(t, 1, func(t *testing.T, table SealedTable) {
 		old, err := table.listRowsToReseal(t.Context(), "another", nil)
 		if err != nil || len(old) != 1 {
 			t.Fatal(old, err)
 		}
 
-		fresh := sealSecret(t, table.Keys, "fresh", "safes", "o", "0")
+		fresh := sealSecret(t, table.Keyring, "fresh", "safes", "o", "0")
 		table.exec(t, `UPDATE safes SET sealed = $1 WHERE owner = 'o'`, fresh)
 		if err := table.resealRow(t.Context(), old[0]); err != nil {
 			t.Fatal(err)
@@ -134,8 +135,8 @@ func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 }
 
 func TestADamagedSecretEndsResealingAndIsNamed(t *testing.T) {
-	onTables(t, 3, func(t *testing.T, table Table) {
-		if _, err := table.Keys.AddKey(); err != nil {
+	onTables(t, 3, func(t *testing.T, table SealedTable) {
+		if _, err := table.Keyring.AddKey(); err != nil {
 			t.Fatal(err)
 		}
 
@@ -148,11 +149,11 @@ func TestADamagedSecretEndsResealingAndIsNamed(t *testing.T) {
 }
 
 func TestATableWhoseKeyIsLostIsNotUsed(t *testing.T) {
-	onTables(t, 1, func(t *testing.T, table Table) {
+	onTables(t, 1, func(t *testing.T, table SealedTable) {
 		if err := table.Require(t.Context()); err != nil {
 			t.Error(err)
 		}
-		table.Keys, _ = fileRing(t)
+		table.Keyring, _ = fileRing(t)
 		if err := table.Require(t.Context()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 			t.Errorf("%v", err)
 		}

@@ -113,7 +113,7 @@ func (d *Driver) addCall(c *call) error {
 
 	d.calls[c.id] = c
 	d.metrics.calls.Inc()
-	d.config.Recorder.ReadAhead(c.accountID)
+	d.config.Recorder.PrepareRecording(c.accountID)
 
 	return nil
 }

@@ -24,7 +24,7 @@ type hearing struct {
 	ended    int
 }
 
-func (h *hearing) ReadAhead(accountID string) {
+func (h *hearing) PrepareRecording(accountID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.prepared = append(h.prepared, accountID)

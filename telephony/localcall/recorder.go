@@ -9,8 +9,8 @@ import (
 
 // Recorder records the calls that this process connects.
 type Recorder interface {
-	// ReadAhead reads, while a call rings, what Record will need of its account. It does not wait.
-	ReadAhead(accountID string)
+	// PrepareRecording reads, while a call rings, what Record will need of its account. It does not wait.
+	PrepareRecording(accountID string)
 	// Record returns the recording of a call that is about to be connected. It has not begun. The
 	// caller ends it, also if it never begins.
 	Record(call RecordedCall) Recording
@@ -52,8 +52,8 @@ type Recording interface {
 // NoRecorder is a Recorder that records nothing.
 type NoRecorder struct{}
 
-// ReadAhead implements Recorder.
-func (NoRecorder) ReadAhead(string) {}
+// PrepareRecording implements Recorder.
+func (NoRecorder) PrepareRecording(string) {}
 
 // Record implements Recorder.
 func (NoRecorder) Record(RecordedCall) Recording { return noRecording{} }
@@ -68,10 +68,10 @@ func (noRecording) End()                         {}
 // Recorders records each call with all of them.
 type Recorders []Recorder
 
-// ReadAhead implements Recorder.
-func (r Recorders) ReadAhead(accountID string) {
+// PrepareRecording implements Recorder.
+func (r Recorders) PrepareRecording(accountID string) {
 	for _, recorder := range r {
-		recorder.ReadAhead(accountID)
+		recorder.PrepareRecording(accountID)
 	}
 }
 

@@ -8,24 +8,26 @@ import (
 )
 
 const (
-	// peerSilence is how long the peer's address is silent before another one may take its place, and how
-	// long after a change of the SDP the address from before it gives way to the first packet.
+	// peerSilence is a time in two rules. Another address can replace the peer's only after no packet has come
+	// from the peer's for this time. After a change of the SDP, for this time, the first packet from another
+	// address replaces one that was set by packets from before the change.
 	peerSilence = time.Second
 	// probationPackets is the number of packets with consecutive numbers that another address sends before it is
 	// the peer's: a tenth of a second of speech, which a single forged packet is not.
 	probationPackets = 5
 )
 
-// peer is the remote end, as described by signalling and as observed. Its methods are called with mu held.
+// peer is the remote end of the media: the hosts that signalling announced and the address that packets came from.
+// Its methods are called with mu held.
 type peer struct {
 	mu    sync.Mutex
 	hosts []netip.Addr // hosts whose packets may set the peer's address
 
-	latched netip.AddrPort // the observed address; invalid before the first packet
-	heardAt time.Time      // of the last packet from latched
+	address      netip.AddrPort // the observed address; invalid before the first packet
+	lastPacketAt time.Time      // of the last packet from latched
 
-	former      netip.AddrPort // latched before the SDP changed
-	describedAt time.Time      // when the SDP changed
+	addressBeforeSDP netip.AddrPort // latched before the SDP changed
+	sdpChangedAt     time.Time      // when the SDP changed
 
 	candidate candidate
 }
@@ -38,24 +40,25 @@ type candidate struct {
 	packets  int    // with consecutive numbers
 }
 
-// describe sets the hosts in the peer's new SDP, from which the next packet sets the address.
-func (p *peer) describe(hosts []netip.Addr, now time.Time) {
-	if p.latched.IsValid() {
-		p.former = p.latched
+// setHosts sets the hosts in the peer's new SDP, from which the next packet sets the address.
+func (p *peer) setHosts(hosts []netip.Addr, now time.Time) {
+	if p.address.IsValid() {
+		p.addressBeforeSDP = p.address
 	}
-	p.hosts, p.latched, p.candidate = hosts, netip.AddrPort{}, candidate{}
-	p.describedAt = now
+	p.hosts, p.address, p.candidate = hosts, netip.AddrPort{}, candidate{}
+	p.sdpChangedAt = now
 }
 
 // accept reports whether a valid packet is the peer's, and whether its source is a new address of the peer.
 //
-// The first packet from the hosts sets the address. A peer moves without saying so where address translation
-// gives it another port: while the address is heard from, nobody takes its place; when it has been silent,
-// another on the same hosts does after some packets in sequence. After a change of the SDP the last packets of
-// the old address may come before the first of the new one, so they set the address only until that comes.
+// The first packet from the hosts sets the address. Address translation can later give the peer another port
+// without any signalling. Another address on the same hosts therefore replaces the peer's when no packet has come
+// from the peer's for peerSilence and probationPackets have come from the other one in sequence. After a change of
+// the SDP, the last packets from the old address may arrive before the first one from the new address. They set the
+// address only until the first packet from the new one.
 func (p *peer) accept(packet *Packet, from netip.AddrPort, now time.Time) (accepted, moved bool) {
-	if p.latched == from {
-		p.heardAt, p.candidate.packets = now, 0
+	if p.address == from {
+		p.lastPacketAt, p.candidate.packets = now, 0
 		return true, false
 	}
 
@@ -63,20 +66,21 @@ func (p *peer) accept(packet *Packet, from netip.AddrPort, now time.Time) (accep
 		return false, false
 	}
 
-	if p.latched.IsValid() && !p.givesWay(now) && !p.passesProbation(packet, from, now) {
+	if p.address.IsValid() && !p.mayBeReplaced(now) && !p.passesProbation(packet, from, now) {
 		return false, false
 	}
 
-	p.latched, p.heardAt, p.candidate = from, now, candidate{}
-	if from != p.former {
-		p.former = netip.AddrPort{}
+	p.address, p.lastPacketAt, p.candidate = from, now, candidate{}
+	if from != p.addressBeforeSDP {
+		p.addressBeforeSDP = netip.AddrPort{}
 	}
 	return true, true
 }
 
-// givesWay reports whether the address is the one from before a recent change of the SDP.
-func (p *peer) givesWay(now time.Time) bool {
-	return p.latched == p.former && now.Sub(p.describedAt) < peerSilence
+// mayBeReplaced reports whether the address is still the one from before a recent change of the SDP, which the
+// first packet from another address replaces.
+func (p *peer) mayBeReplaced(now time.Time) bool {
+	return p.address == p.addressBeforeSDP && now.Sub(p.sdpChangedAt) < peerSilence
 }
 
 // passesProbation counts a packet from another address, and reports whether that is now the peer's.
@@ -89,5 +93,5 @@ func (p *peer) passesProbation(packet *Packet, from netip.AddrPort, now time.Tim
 
 	c.from, c.ssrc, c.sequence = from, packet.SSRC, packet.Sequence
 	c.packets++
-	return c.packets >= probationPackets && now.Sub(p.heardAt) >= peerSilence
+	return c.packets >= probationPackets && now.Sub(p.lastPacketAt) >= peerSilence
 }

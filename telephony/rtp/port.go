@@ -80,7 +80,7 @@ func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 	p.peer.mu.Lock()
 	changed := !slices.Equal(p.peer.hosts, hosts) || remote != p.sender.sdpAddress()
 	if changed {
-		p.peer.describe(hosts, time.Now())
+		p.peer.setHosts(hosts, time.Now())
 	}
 	p.peer.mu.Unlock()
 
@@ -210,7 +210,7 @@ func (p *Port) unprotect(b []byte, from netip.AddrPort) []byte {
 func (p *Port) mayBePeer(from netip.AddrPort) bool {
 	p.peer.mu.Lock()
 	defer p.peer.mu.Unlock()
-	return p.peer.latched == from || slices.Contains(p.peer.hosts, from.Addr())
+	return p.peer.address == from || slices.Contains(p.peer.hosts, from.Addr())
 }
 
 // latchPeer reports whether a valid packet is from the peer. Media is sent to where the peer is heard from.

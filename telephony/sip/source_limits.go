@@ -12,9 +12,9 @@ import (
 	"trunkline/internal/addressprefix"
 )
 
-// guard limits the load from untrusted addresses, and the bytes sent to them. It is called for each
+// sourceLimiter limits the load from untrusted addresses, and the bytes sent to them. It is called for each
 // datagram, or read from a stream, before parsing.
-type guard struct {
+type sourceLimiter struct {
 	limits    Limits
 	trusted   []netip.Prefix
 	branches  *branchSigner
@@ -47,9 +47,9 @@ const (
 	maxProven = 100_000
 )
 
-func newGuard(config Config, b *branchSigner, m *metrics) *guard {
+func newSourceLimiter(config Config, b *branchSigner, m *metrics) *sourceLimiter {
 	limits := config.Limits
-	return &guard{
+	return &sourceLimiter{
 		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m,
 		provenFor: maxExpires + registrationGrace,
 		overall:   rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
@@ -57,7 +57,7 @@ func newGuard(config Config, b *branchSigner, m *metrics) *guard {
 	}
 }
 
-func (g *guard) isTrusted(addr netip.Addr) bool {
+func (g *sourceLimiter) isTrusted(addr netip.Addr) bool {
 	for _, network := range g.trusted {
 		if network.Contains(addr.Unmap()) {
 			return true
@@ -67,7 +67,7 @@ func (g *guard) isTrusted(addr netip.Addr) bool {
 }
 
 // admitDatagram reports whether a datagram is within the limits.
-func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
+func (g *sourceLimiter) admitDatagram(from netip.AddrPort, data []byte) bool {
 	if g.closed.Load() {
 		return false
 	}
@@ -93,7 +93,7 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 }
 
 // findSource returns the state of an address that has sent something, or nil. The caller holds mu.
-func (g *guard) findSource(addr netip.Addr) *sourceState {
+func (g *sourceLimiter) findSource(addr netip.Addr) *sourceState {
 	host, _ := addressprefix.OfIP(addr)
 	s := g.sources[host]
 	if s != nil {
@@ -103,12 +103,12 @@ func (g *guard) findSource(addr netip.Addr) *sourceState {
 }
 
 // admitStream reports whether a read from a stream is within the limits.
-func (g *guard) admitStream(from netip.Addr, data []byte) bool {
+func (g *sourceLimiter) admitStream(from netip.Addr, data []byte) bool {
 	return !g.closed.Load() && g.admit(from, isResponse(data))
 }
 
 // admit counts a message. A response counts only for its address: it belongs to a request of ours.
-func (g *guard) admit(from netip.Addr, response bool) bool {
+func (g *sourceLimiter) admit(from netip.Addr, response bool) bool {
 	if g.isTrusted(from) {
 		return true
 	}
@@ -131,7 +131,7 @@ func (g *guard) admit(from netip.Addr, response bool) bool {
 // not proven that it receives our messages gets at most three quarters of the bytes of the request, so
 // that a forged request sends the victim less than the attacker has sent. Phones retransmit a request
 // until it is answered, and all copies count.
-func (g *guard) maySend(to netip.AddrPort, size int) bool {
+func (g *sourceLimiter) maySend(to netip.AddrPort, size int) bool {
 	if g.isProven(to) {
 		return true
 	}
@@ -184,7 +184,7 @@ func (c *credits) spend(bytes int) bool {
 
 // isProven reports whether a UDP address receives our messages: it is trusted, or has used something
 // that we sent to it.
-func (g *guard) isProven(addr netip.AddrPort) bool {
+func (g *sourceLimiter) isProven(addr netip.AddrPort) bool {
 	if g.isTrusted(addr.Addr()) {
 		return true
 	}
@@ -194,7 +194,7 @@ func (g *guard) isProven(addr netip.AddrPort) bool {
 }
 
 // markProven records that a UDP address has used a nonce, tag or branch that we sent to it.
-func (g *guard) markProven(addr netip.AddrPort) {
+func (g *sourceLimiter) markProven(addr netip.AddrPort) {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -217,7 +217,7 @@ func (g *guard) markProven(addr netip.AddrPort) {
 
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
 // one host may use all addresses of its network.
-func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
+func (g *sourceLimiter) admitSource(addr netip.Addr, now time.Time) bool {
 	host, site := addressprefix.OfIP(addr)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -229,7 +229,7 @@ func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
 }
 
 // removeIdleSources removes the idle sources. The caller holds mu.
-func (g *guard) removeIdleSources(now time.Time) {
+func (g *sourceLimiter) removeIdleSources(now time.Time) {
 	if now.Sub(g.lastSweep) <= sourceIdle {
 		return
 	}
@@ -246,7 +246,7 @@ var overflowNetwork netip.Prefix
 
 // getSource returns the state of a network, whose limit is factor times that of an address. The caller holds
 // mu.
-func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *sourceState {
+func (g *sourceLimiter) getSource(network netip.Prefix, factor int, now time.Time) *sourceState {
 	s := g.sources[network]
 	if s == nil && len(g.sources) >= maxSources {
 		network, factor = overflowNetwork, 1

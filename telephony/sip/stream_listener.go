@@ -22,7 +22,7 @@ type streamListener struct {
 	tls            *tls.Config // nil for TCP
 	maxConnections int
 	readTimeout    time.Duration
-	guard          *guard
+	guard          *sourceLimiter
 	preparser      *preparser
 	metrics        *metrics
 	log            *slog.Logger

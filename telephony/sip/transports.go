@@ -35,7 +35,7 @@ type transports struct {
 
 	transport          *sipmsg.TransportLayer
 	transactions       *sipmsg.TransactionLayer
-	guard              *guard
+	guard              *sourceLimiter
 	branches           branchSigner
 	preparser          *preparser
 	transactionCtx     context.Context // ends the transactions
@@ -48,7 +48,7 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	log *slog.Logger) (*transports, error) {
 	t := &transports{config: config, metrics: m, panics: p, log: log}
 	rand.Read(t.branches.key[:]) // never fails
-	t.guard = newGuard(config, &t.branches, m)
+	t.guard = newSourceLimiter(config, &t.branches, m)
 	t.preparser = newPreparser(p, m)
 	err := t.listen()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 //     three quarters of the bytes received from there (guard.maySend).
 type udpSocket struct {
 	*net.UDPConn
-	guard     *guard
+	guard     *sourceLimiter
 	preparser *preparser
 	log       *slog.Logger
 

@@ -33,7 +33,7 @@ type session struct {
 
 	reader     freeswitch.LiveReader
 	batch      []feed.Event
-	run        string // Core-UUID
+	coreUUID   string // Core-UUID
 	sequence   esl.LossDetector
 	heartbeats heartbeatGaps
 	endError   error // returned by the next Read
@@ -132,7 +132,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 	}
 
 	changesQueues := changesQueues(read.Command)
-	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues || read.BridgeFailed}
+	out := feed.Event{Resync: s.restarted(read.CoreUUID) || changesQueues || read.BridgeFailed}
 	out.Hole = s.countMissing(&read)
 
 	if read.Name == "SHUTDOWN" {
@@ -152,8 +152,8 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 
 	out.Topic, out.Format, out.Value = event.TopicRaw, read.Format, raw
 	out.Account, out.Names = s.account(ctx, &read)
-	if read.Run != "" && read.Number != 0 {
-		out.Identity = feed.Identity{Run: read.Run, Number: read.Number}
+	if read.CoreUUID != "" && read.Number != 0 {
+		out.Identity = feed.Identity{Run: read.CoreUUID, Number: read.Number}
 	}
 
 	out.Subjects = subjects(&read.Facts)
@@ -183,12 +183,12 @@ func (s *session) countMissing(e *freeswitch.LiveEvent) (lost uint64) {
 
 // restarted reports whether run is not the run of the previous event.
 func (s *session) restarted(run string) bool {
-	if run == "" || run == s.run {
+	if run == "" || run == s.coreUUID {
 		return false
 	}
-	before := s.run
+	before := s.coreUUID
 	// A switch that was started again counts from the beginning.
-	s.run, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeatGaps{}
+	s.coreUUID, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeatGaps{}
 	return before != ""
 }
 

@@ -91,7 +91,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 	for _, s := range seers {
 		s.token = directory.user(s.name, s.account, identity.Filter{})
 		directory.edit(func() {
-			directory.sights[s.token] = identity.NewSight(s.role, s.account, s.extension,
+			directory.visibilities[s.token] = identity.NewVisibility(s.role, s.account, s.extension,
 				s.Limits)
 		})
 		s.live = n.dial(t, s.token, "")

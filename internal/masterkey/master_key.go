@@ -23,21 +23,21 @@ const (
 	associatedDataLabel = "trunkline sealed secret 1"
 )
 
-// key is one master key. Its bytes are kept only inside the cipher.
-type key struct {
+// masterKey is one master key. Its bytes are kept only inside the cipher.
+type masterKey struct {
 	id   string
 	aead cipher.AEAD
 }
 
-// ring is the keys in their order, the newest last.
-type ring []key
+// keyList is the keys in their order, the newest last.
+type keyList []masterKey
 
-func (r ring) newest() key { return r[len(r)-1] }
+func (r keyList) newest() masterKey { return r[len(r)-1] }
 
-func (r ring) find(id string) (key, bool) {
-	i := slices.IndexFunc(r, func(k key) bool { return k.id == id })
+func (r keyList) find(id string) (masterKey, bool) {
+	i := slices.IndexFunc(r, func(k masterKey) bool { return k.id == id })
 	if i < 0 {
-		return key{}, false
+		return masterKey{}, false
 	}
 	return r[i], true
 }
@@ -52,12 +52,12 @@ func KeyID(sealed string) string {
 	return id
 }
 
-func (k key) encrypt(secret []byte, location []string) string {
+func (k masterKey) encrypt(secret []byte, location []string) string {
 	box := k.aead.Seal(nil, nil, secret, k.associatedData(location))
 	return sealedPrefix + k.id + "." + base64.RawURLEncoding.EncodeToString(box)
 }
 
-func (k key) decrypt(sealed string, location []string) ([]byte, error) {
+func (k masterKey) decrypt(sealed string, location []string) ([]byte, error) {
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed[len(sealedPrefix)+len(k.id)+1:])
 	if err != nil {
 		return nil, fmt.Errorf("reading a sealed secret: %w", err)
@@ -70,7 +70,7 @@ func (k key) decrypt(sealed string, location []string) ([]byte, error) {
 }
 
 // associatedData joins the parts so that no two locations give the same bytes.
-func (k key) associatedData(location []string) []byte {
+func (k masterKey) associatedData(location []string) []byte {
 	out := []byte(associatedDataLabel + k.id)
 	for _, part := range location {
 		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
@@ -79,25 +79,25 @@ func (k key) associatedData(location []string) []byte {
 	return out
 }
 
-func newKey(raw []byte) (key, error) {
+func newKey(raw []byte) (masterKey, error) {
 	if len(raw) != keySize {
-		return key{}, fmt.Errorf("a master key has %d bytes, not %d", len(raw), keySize)
+		return masterKey{}, fmt.Errorf("a master key has %d bytes, not %d", len(raw), keySize)
 	}
 	if slices.Max(raw) == slices.Min(raw) {
-		return key{}, errors.New("a master key of one repeated byte is no key")
+		return masterKey{}, errors.New("a master key of one repeated byte is no key")
 	}
 
 	block, err := aes.NewCipher(raw)
 	if err != nil {
-		return key{}, fmt.Errorf("AES: %w", err)
+		return masterKey{}, fmt.Errorf("AES: %w", err)
 	}
 
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		return key{}, fmt.Errorf("AES-GCM: %w", err)
+		return masterKey{}, fmt.Errorf("AES-GCM: %w", err)
 	}
 
-	return key{id: fingerprint(raw), aead: aead}, nil
+	return masterKey{id: fingerprint(raw), aead: aead}, nil
 }
 
 // fingerprint identifies a key of 32 random bytes without revealing it.
@@ -125,8 +125,8 @@ func decodeKey(text string) ([]byte, error) {
 }
 
 // parseKeys reads keys in their order; of a repeated key the last position counts.
-func parseKeys(texts []string) (ring, error) {
-	var keys ring
+func parseKeys(texts []string) (keyList, error) {
+	var keys keyList
 	for i, text := range texts {
 		raw, err := decodeKey(text)
 		if err != nil {
@@ -139,7 +139,7 @@ func parseKeys(texts []string) (ring, error) {
 			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
 		}
 
-		keys = slices.DeleteFunc(keys, func(other key) bool { return other.id == k.id })
+		keys = slices.DeleteFunc(keys, func(other masterKey) bool { return other.id == k.id })
 		keys = append(keys, k)
 	}
 
