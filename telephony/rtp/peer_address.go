@@ -24,9 +24,9 @@ type peer struct {
 	hosts []netip.Addr // hosts whose packets may set the peer's address
 
 	address      netip.AddrPort // the observed address; invalid before the first packet
-	lastPacketAt time.Time      // of the last packet from latched
+	lastPacketAt time.Time      // of the last packet from address
 
-	addressBeforeSDP netip.AddrPort // latched before the SDP changed
+	addressBeforeSDP netip.AddrPort // the address before the SDP changed
 	sdpChangedAt     time.Time      // when the SDP changed
 
 	candidate candidate
