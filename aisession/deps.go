@@ -45,10 +45,10 @@ type Deps struct {
 	Publisher     Publisher
 	Announcements *RedisAnnouncements
 	Leases        SessionLeases
-	Platform      Platform                              // nil: calls that only bring audio cannot be transferred
-	CallNodes     *redisclient.Holders[CallUpdate]      // nil: this node is the only one
-	FormatE164    func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
-	TLS           *tls.Config                           // for connections to providers; nil uses the system's CAs
+	Platform      Platform                                // nil: calls that only bring audio cannot be transferred
+	CallNodes     *redisclient.HolderRequests[CallUpdate] // nil: this node is the only one
+	FormatE164    func(accountID, number string) string   // formats a number for the provider; nil leaves it unchanged
+	TLS           *tls.Config                             // for connections to providers; nil uses the system's CAs
 	Metrics       prometheus.Registerer
 	Log           *slog.Logger
 	Tracer        *tracing.Tracer // nil disables tracing

@@ -272,7 +272,7 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
 
-	other := &redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates",
+	other := &redisclient.HolderRequests[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates",
 		Log: slog.New(slog.DiscardHandler)}
 	unknown := fault.NotFound("unknown")
 	update := aisession.CallUpdate{CallSID: "CA0", SecretSHA256: aisession.SecretSHA256("secret-1")}

@@ -43,7 +43,7 @@ type overheard struct {
 	answers   *fakeConnection // speaks µ-law 0x00
 	bot       *vendor         // listens
 	audit     *audit.Log
-	nodes     *redisclient.Holders[listening.Start]
+	nodes     *redisclient.HolderRequests[listening.StartRequest]
 }
 
 // overhear connects the call. The phone is silent.
@@ -65,7 +65,7 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
 
-	nodes := &redisclient.Holders[listening.Start]{Client: client, Channel: "test:listeners",
+	nodes := &redisclient.HolderRequests[listening.StartRequest]{Client: client, Channel: "test:listeners",
 		Log: slog.New(slog.DiscardHandler)}
 	o := &overheard{testEnv: e, bot: bot, audit: log, nodes: nodes, listeners: listening.New(listening.Deps{
 		Sessions: e.Service, Providers: envProviders{e},

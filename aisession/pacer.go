@@ -33,8 +33,8 @@ const (
 	maxCatchUp = 200 * time.Millisecond
 )
 
-// schedule is a session's slot on a wheel.
-type schedule struct {
+// wheelSlot is a session's slot on a wheel.
+type wheelSlot struct {
 	wheel *wheel // set once, before any other use
 
 	// The following fields are guarded by wheel.mu.
@@ -83,7 +83,7 @@ func (p *pacer) run(ctx context.Context) {
 // assign chooses a new session's wheel: the first one with room, so that few timers serve many
 // sessions, else the least loaded one.
 func (p *pacer) assign(s *Session) {
-	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
+	s.schedule = wheelSlot{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.tickCost())
 
 	s.schedule.wheel = p.wheels[0]

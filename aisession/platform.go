@@ -17,11 +17,11 @@ type Platform interface {
 	Hangup(ctx context.Context, c PlatformCall) error
 	// HearCall has the provider hear the call: the platform sends both voices to the media WebSocket. It returns when
 	// the platform has taken it. Returns fault.KindConflict while nobody talks, or for a platform that cannot.
-	HearCall(ctx context.Context, c PlatformCall, h Hearing) error
+	HearCall(ctx context.Context, c PlatformCall, h HearRequest) error
 }
 
-// Hearing is a request that a provider hears a platform's call.
-type Hearing struct {
+// HearRequest is a request that a provider hears a platform's call.
+type HearRequest struct {
 	SessionID string
 	ByRule    bool // of a queue, which asks once for each call, on whatever node; else somebody asks
 }

@@ -32,7 +32,7 @@ type Session struct {
 	tracks   []*track // the caller's; also the callee's where the provider listens
 	playout  *playout
 	toCall   *audio.Transcoder
-	schedule schedule // used by the pacer
+	schedule wheelSlot // used by the pacer
 
 	connection atomic.Pointer[providerConn] // nil while there is no connection
 

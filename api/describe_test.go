@@ -335,7 +335,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 		Leg: true, Ringing: []string{"1002"},
 		History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002",
 			AgentName: "Ann", QueueID: "q"}}, Visit: "v"}, Contacts: []string{"sip:1"},
-		Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,
+		Known: &state.KnownAgent{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,
 			Device: event.DeviceIdle,
 			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1,
 				WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}

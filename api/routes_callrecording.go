@@ -14,12 +14,12 @@ import (
 // CallRecording stores which calls of accounts are recorded.
 type CallRecording interface {
 	// Find returns the policy that holds for an account.
-	Find(ctx context.Context, accountID string) (callrecording.Found, error)
+	Find(ctx context.Context, accountID string) (callrecording.FoundPolicy, error)
 	// Update sets an account's own policy. ifMatch is the request's If-Match header, "" for none:
 	// fault.KindPrecondition if the policy that holds now does not match it. Returns
 	// fault.KindInvalid with the invalid fields.
 	Update(ctx context.Context, accountID string, policy callrecording.Policy,
-		ifMatch string) (callrecording.Found, error)
+		ifMatch string) (callrecording.FoundPolicy, error)
 }
 
 // recorderRoutes control the recording of calls in progress.
@@ -122,7 +122,7 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 
 // respondPolicy responds with a policy, {} where there is none, and the account above that it is
 // inherited from.
-func respondPolicy(c echo.Context, account identity.Account, found callrecording.Found, err error) error {
+func respondPolicy(c echo.Context, account identity.Account, found callrecording.FoundPolicy, err error) error {
 	body := struct {
 		Success       bool   `json:"success"`
 		Config        any    `json:"config"`

@@ -43,7 +43,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
 		Platform:      platform,
-		CallNodes: &redisclient.Holders[aisession.CallUpdate]{Client: a.redis,
+		CallNodes: &redisclient.HolderRequests[aisession.CallUpdate]{Client: a.redis,
 			Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
 		FormatE164: plan.E164,
 		Metrics:    a.registry, Log: a.log, Tracer: a.tracer,
@@ -86,7 +86,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 func (a *App) newListeners(sessions *aisession.Service, platform aisession.Platform) *listening.Listeners {
 	return listening.New(listening.Deps{
 		Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Platform: platform, Audit: a.audit,
-		Nodes: &redisclient.Holders[listening.Start]{Client: a.redis,
+		Nodes: &redisclient.HolderRequests[listening.StartRequest]{Client: a.redis,
 			Channel: a.settings.Redis.KeyPrefix + "aisession:listeners", Log: a.log},
 	})
 }
@@ -94,7 +94,8 @@ func (a *App) newListeners(sessions *aisession.Service, platform aisession.Platf
 // buildListeningRules builds what has providers hear the calls of their queues. Every node with actions on calls runs
 // it; an action is sent once.
 func (a *App) buildListeningRules(roster listening.Roster, platform aisession.Platform) {
-	rules := listening.NewRules(listening.RulesDeps{Rules: a.providers, Roster: roster, Platform: platform, Log: a.log})
+	rules := listening.NewQueueRules(listening.QueueRulesDeps{Rules: a.providers, Roster: roster,
+		Platform: platform, Log: a.log})
 	a.lifecycle.addRun("listening rules", rules.Run)
 }
 

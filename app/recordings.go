@@ -60,7 +60,7 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 
 	index.ShowRecordings(recordings)
 	a.lifecycle.addRun("recordings", recordings.Run)
-	a.recorder = recording.NewRecorder(recordings, &redisclient.Holders[recording.Control]{
+	a.recorder = recording.NewRecorder(recordings, &redisclient.HolderRequests[recording.Control]{
 		Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "recording:controls", Log: a.log,
 	})
 	a.lifecycle.addRun("recorder", a.recorder.Run) // after the calls have ended

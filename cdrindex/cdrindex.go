@@ -52,7 +52,7 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Re
 	}
 
 	positions, err := consume.NewPositions(ctx, db, "cdrindex",
-		consume.Older{Table: "cdrindex_offsets", Generation: "epoch"})
+		consume.OlderTable{Table: "cdrindex_offsets", Generation: "epoch"})
 	if err != nil {
 		return nil, err
 	}

@@ -44,14 +44,14 @@ type action struct {
 // storedCommand is what confirmation and another node need of an action.
 type storedCommand struct {
 	feed.Command
-	Feed   string `json:"feed"`
-	Before before `json:"before"`
+	Feed   string      `json:"feed"`
+	Before entryBefore `json:"before"`
 	// PhoneAccount is the account of the user whose phone listens: that of the call, or one above it.
 	PhoneAccount string `json:"phone_account,omitempty"`
 }
 
-// before is what an entry of a call was when the action was asked.
-type before struct {
+// entryBefore is what an entry of a call was when the action was asked.
+type entryBefore struct {
 	Queue string `json:"queue,omitempty"`
 	Agent string `json:"agent,omitempty"`
 }

@@ -34,7 +34,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	}
 
 	account, _ := s.users.Tree().Account(e.AccountID)
-	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: before{Queue: e.QueueID, Agent: e.AgentID},
+	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: entryBefore{Queue: e.QueueID, Agent: e.AgentID},
 		Command: feed.Command{
 			ID: uuid.NewString(), Action: r.Action, AccountID: e.AccountID, Domain: account.Domain,
 			QueueID: r.QueueID, Reason: r.Reason, Destination: r.Destination,

@@ -55,7 +55,7 @@ type RedisNodes struct {
 	Log      *slog.Logger
 }
 
-type order struct {
+type sendOrder struct {
 	ActionID string `json:"action_id"`
 	ReplyTo  string `json:"reply_to"`
 }
@@ -101,13 +101,13 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	}
 
 	// The subscription comes before the question, or a quick answer is lost.
-	asking, err := redisclient.NewAsking(ctx, n.Client, n.Prefix+"control:answers:")
+	asking, err := redisclient.NewNodeQuestions(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
 	defer asking.Close()
 
-	listeners, err := asking.Publish(ctx, n.channel(node), order{actionID, asking.ReplyTo})
+	listeners, err := asking.Publish(ctx, n.channel(node), sendOrder{actionID, asking.ReplyTo})
 	if err != nil {
 		return noAnswer(err)
 	}
@@ -133,7 +133,7 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 	}
 
 	redisclient.Listen(ctx, n.Client, n.channel(n.Node), func(payload []byte) {
-		var o order
+		var o sendOrder
 		if err := json.Unmarshal(payload, &o); err != nil {
 			n.Log.Warn("unreadable order of another node", "error", err)
 			return
@@ -145,7 +145,7 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 	return nil
 }
 
-func (n *RedisNodes) takeAndReply(ctx context.Context, o order, take Take) {
+func (n *RedisNodes) takeAndReply(ctx context.Context, o sendOrder, take Take) {
 	// An order that was taken is answered also while this node ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()

@@ -29,11 +29,11 @@ type Request struct {
 	// the audit log, because the provider's side tries the ids of both legs and one of them may be unknown.
 	ServesCall bool
 
-	Hearing // of ActionHear
+	HearRequest // of ActionHear
 }
 
-// Hearing says which AI provider hears a call.
-type Hearing struct {
+// HearRequest says which AI provider hears a call.
+type HearRequest struct {
 	ProviderID string // the AI provider
 	SessionID  string // of the session that it will have
 	ByRule     bool   // a rule asks, for each call of its queues: no limit of actions holds

@@ -750,7 +750,7 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 	ears := caller(identity.RoleAdmin, "", identity.Limits{})
 	ears.KeyID = "ai_provider:p1"
 	rule := Request{CallID: "call-1", Action: feed.ActionHear, Key: "hear call-1",
-		Hearing: Hearing{ProviderID: "p1", SessionID: "s1", ByRule: true}}
+		HearRequest: HearRequest{ProviderID: "p1", SessionID: "s1", ByRule: true}}
 	w.refusal = fault.New(fault.KindRefused, "The switch refused: -ERR")
 
 	if _, err := w.actAs(ears, rule); fault.KindOf(err) != fault.KindRefused {

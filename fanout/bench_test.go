@@ -118,7 +118,7 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	sub.filter.Store(&filter{root: "root", types: event.EveryType, names: event.EveryName})
 
 	for b.Loop() {
-		r := s.f.newReplay(sub, []start{{position: positionAt(0)}}, false)
+		r := s.f.newReplay(sub, []replayStart{{position: positionAt(0)}}, false)
 		if _, err := r.runRound(b.Context()); err != nil || r.sent != 4000 {
 			b.Fatal(r.sent, err)
 		}

@@ -87,7 +87,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 // admission is an accepted subscriber with its start positions.
 type admission struct {
 	*subscriber
-	starts         []start             // in what the subscriber follows; nil: live from now on
+	starts         []replayStart       // in what the subscriber follows; nil: live from now on
 	otherPositions []partitionPosition // positions of its cursor in other partitions
 	earliest       bool                // replay the whole log
 	gapCount       int64               // value of Fanout.gapCount before the starts were looked up

@@ -88,8 +88,8 @@ type NodeAnswer struct {
 // Outcomes, then newest first.
 const MaxListed = 1000
 
-// explanations answers questions about the connections of this node.
-type explanations struct {
+// connectionExplainer answers questions about the connections of this node.
+type connectionExplainer struct {
 	nodeID       string
 	directory    Directory
 	members      *subscriberSet
@@ -99,7 +99,7 @@ type explanations struct {
 }
 
 // explainHere answers a question with the connections of this node.
-func (x *explanations) explainHere(q *Question) NodeAnswer {
+func (x *connectionExplainer) explainHere(q *Question) NodeAnswer {
 	past, since := x.pastSessions.list()
 	a := NodeAnswer{Node: x.nodeID, Since: unixSeconds(since), Connections: []Connection{},
 		Counts: map[Outcome]int{}}
@@ -163,7 +163,7 @@ func sortAndLimit(all []Connection) []Connection {
 
 // describe adds the details of a connected subscriber. It sets the outcome, unless the
 // filter has already determined it.
-func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
+func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -278,7 +278,7 @@ type Peers interface {
 }
 
 // answerPeers answers the questions of other nodes until ctx ends.
-func (x *explanations) answerPeers(ctx context.Context) {
+func (x *connectionExplainer) answerPeers(ctx context.Context) {
 	if x.peers != nil {
 		x.peers.Answer(ctx, x.nodeID, x.explainHere)
 	}

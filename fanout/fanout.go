@@ -59,7 +59,7 @@ type Deps struct {
 type Fanout struct {
 	*snapshots
 	*cluster
-	explanations *explanations
+	explanations *connectionExplainer
 
 	cfg       Config
 	log       Log
@@ -120,14 +120,14 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 			log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
 			logger: f.logger, views: make(map[int]*stateView),
 		},
-		today: today{source: deps.Figures, accounts: map[string]accountToday{}},
+		today: figuresToday{source: deps.Figures, accounts: map[string]accountFiguresToday{}},
 	}
 	f.cluster = &cluster{
 		cfg: cfg, directory: f.directory, presence: deps.Presence, members: f.members, channel: f,
 		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}
-	f.explanations = &explanations{
+	f.explanations = &connectionExplainer{
 		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
 		pastSessions: pastConnections{since: time.Now()},
 	}

@@ -22,7 +22,7 @@ type interest struct {
 	past        partitionSet        // followed until it disconnects: see pastPartitions
 	pending     map[int]pendingJoin // partitions to follow soon
 	joinRunning bool                // a task runs for pending
-	joined      []start             // followed since the last takeJoined of the running replay
+	joined      []replayStart       // followed since the last takeJoined of the running replay
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
@@ -187,7 +187,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		}
 
 		back := j.noticedAt.Add(-joinRewind)
-		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
+		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewindTimes{back, back, true})
 		if err != nil {
 			f.follower.unfollow(set)
 			return err
@@ -218,7 +218,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 	defer s.mu.Unlock()
 
 	in := &s.interest
-	var starts []start
+	var starts []replayStart
 	live := in.follows
 
 	for p, offset := range from {
@@ -236,7 +236,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		}
 
 		s.record.recordFirstOffset(p, at.next)
-		starts = append(starts, start{partition: p, position: at})
+		starts = append(starts, replayStart{partition: p, position: at})
 	}
 
 	if len(starts) == 0 {
@@ -249,7 +249,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 
 	s.replaying.Store(true)
 	for p := range live.all() {
-		starts = append(starts, start{partition: p, position: f.follower.stream(p).live})
+		starts = append(starts, replayStart{partition: p, position: f.follower.stream(p).live})
 	}
 
 	return f.newReplay(s, starts, false), unused

@@ -188,7 +188,7 @@ const maxConcurrentLookups = 16
 
 // forEachStart calls look for every start, several at a time, and returns the first
 // error.
-func forEachStart(ctx context.Context, starts []*start, look func(context.Context, *start) error) error {
+func forEachStart(ctx context.Context, starts []*replayStart, look func(context.Context, *replayStart) error) error {
 	if len(starts) == 0 {
 		return nil
 	}

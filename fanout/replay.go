@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// start is the start position of a subscriber in one partition.
-type start struct {
+// replayStart is the start position of a subscriber in one partition.
+type replayStart struct {
 	partition int
 	position
 	after event.ID // skip messages up to this id; 0: none
@@ -75,7 +75,7 @@ const (
 
 // newReplay returns a replay of a subscriber from its starts, whose streams are
 // running.
-func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *replay {
+func (f *Fanout) newReplay(sub *subscriber, starts []replayStart, skipGaps bool) *replay {
 	r := &replay{f: f, sub: sub, skipGaps: skipGaps}
 	r.addSources(starts)
 	r.refresh()
@@ -83,7 +83,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *repl
 }
 
 // addSources adds sources. A stream has ended only if the subscriber has disconnected.
-func (r *replay) addSources(starts []start) {
+func (r *replay) addSources(starts []replayStart) {
 	for _, s := range starts {
 		stream := r.f.follower.stream(s.partition)
 		if stream != nil {

@@ -108,14 +108,15 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 // resumeStarts converts since to a start in each of the partitions, whose streams are
 // running. It returns fault.KindGone for a position that is not, or no longer, in the
 // log.
-func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
+func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitionSet,
+	flt *filter) ([]replayStart, error) {
 	r.history.pin()
 	defer r.history.unpin()
 
 	// Not nil, which stands for a live start.
-	starts := []start{}
+	starts := []replayStart{}
 	for p := range set.all() {
-		starts = append(starts, start{partition: p})
+		starts = append(starts, replayStart{partition: p})
 	}
 
 	switch {
@@ -128,15 +129,15 @@ func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitio
 	return starts, r.startFromID(ctx, at.id, starts, flt)
 }
 
-func (r *resumer) startFromEarliest(ctx context.Context, starts []*start) error {
-	return forEachStart(ctx, starts, func(ctx context.Context, s *start) error {
+func (r *resumer) startFromEarliest(ctx context.Context, starts []*replayStart) error {
+	return forEachStart(ctx, starts, func(ctx context.Context, s *replayStart) error {
 		first, _, err := r.lookups.bounds(ctx, s.partition)
 		s.position = positionAt(first)
 		return err
 	})
 }
 
-func startPointers(starts []start) (all []*start) {
+func startPointers(starts []replayStart) (all []*replayStart) {
 	for i := range starts {
 		all = append(all, &starts[i])
 	}
@@ -147,13 +148,13 @@ func startPointers(starts []start) (all []*start) {
 // starts at offset 0. A partition missing in the cursor was not followed when the
 // cursor was made: none of its events were sent, and it starts before the cursor's
 // event by the largest possible lag of any node.
-func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
+func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []replayStart, flt *filter) error {
 	current := r.logIdentity.id()
 	if at.log != (logID{}) && current != (logID{}) && at.log != current {
 		return goneError("the cursor is of another log")
 	}
 
-	var check, others []*start
+	var check, others []*replayStart
 	for i := range starts {
 		s := &starts[i]
 		var ok bool
@@ -173,7 +174,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 		}
 	}
 
-	err := forEachStart(ctx, check, func(ctx context.Context, s *start) (err error) {
+	err := forEachStart(ctx, check, func(ctx context.Context, s *replayStart) (err error) {
 		s.position, err = r.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
 		return err
 	})
@@ -185,7 +186,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 		err = r.startFromEarliest(ctx, others)
 	case len(others) > 0:
 		sent := at.id.Time().Add(-r.resumeRewind(ctx, at.id.Time()))
-		err = r.rewindAll(ctx, others, rewind{sent, sent, true})
+		err = r.rewindAll(ctx, others, rewindTimes{sent, sent, true})
 	}
 
 	if err != nil {
@@ -196,8 +197,8 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 }
 
 // rewindAll sets the starts to a rewind.
-func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) error {
-	var ask []*start
+func (r *resumer) rewindAll(ctx context.Context, starts []*replayStart, back rewindTimes) error {
+	var ask []*replayStart
 	for _, s := range starts {
 		offset, ok := r.follower.stream(s.partition).ringOffset(back)
 		s.position = positionAt(offset)
@@ -206,7 +207,7 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) e
 		}
 	}
 
-	return forEachStart(ctx, ask, func(ctx context.Context, s *start) error {
+	return forEachStart(ctx, ask, func(ctx context.Context, s *replayStart) error {
 		st := r.follower.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
 		offset, err := r.rewindOffset(ctx, st, back)
@@ -262,7 +263,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 
 // rejectDamagedStarts refuses positions before records known to be damaged, except in
 // partitions without any of the filter's accounts.
-func (r *resumer) rejectDamagedStarts(starts []start, flt *filter) error {
+func (r *resumer) rejectDamagedStarts(starts []replayStart, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
 		gap := r.history.gapAfter(s.partition, s.next, r.follower.stream(s.partition).liveOffset())
@@ -275,14 +276,14 @@ func (r *resumer) rejectDamagedStarts(starts []start, flt *filter) error {
 
 // startFromID continues after the event in its own partition. The other partitions start
 // earlier by the largest possible lag of any node at the time it sent the event.
-func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
+func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []replayStart, flt *filter) error {
 	own := r.follower.stream(id.Partition()) // nil: no longer followed
 	m, err := r.findEvent(ctx, id, own)
 	if err != nil {
 		return err
 	}
 
-	var others []*start
+	var others []*replayStart
 	for i := range starts {
 		s := &starts[i]
 		if s.partition == id.Partition() {

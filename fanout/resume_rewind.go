@@ -30,30 +30,30 @@ func (r *resumer) resumeRewind(ctx context.Context, since time.Time) time.Durati
 	return lag + clockSkew
 }
 
-// rewind holds the two start times for the other partitions when a client resumes by
+// rewindTimes holds the two start times for the other partitions when a client resumes by
 // id. Replay starts at the first message received or normalized after them.
 // An id has the time of receipt; a message may have been normalized much later.
-type rewind struct {
+type rewindTimes struct {
 	received   time.Time
 	normalized time.Time
 	known      bool // the event has a processed_at
 }
 
-func (r *resumer) newRewind(ctx context.Context, m *frame) rewind {
+func (r *resumer) newRewind(ctx context.Context, m *frame) rewindTimes {
 	by := r.resumeRewind(ctx, m.id.Time())
 	at, ok := processedAt(m.Payload())
-	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
+	return rewindTimes{m.id.Time().Add(-by), at.Add(-by), ok}
 }
 
 // covers reports whether a message normalized at that time, and all messages before
 // it, had been delivered.
-func (r rewind) covers(normalized time.Time, known bool) bool {
+func (r rewindTimes) covers(normalized time.Time, known bool) bool {
 	return !known || !r.known || normalized.Before(r.normalized)
 }
 
 // rewindOffset finds the start in the log. Clients that reconnect at the same time share
 // its look-ups: the time is rounded down, more for old events than for new ones.
-func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
+func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewindTimes) (int64, error) {
 	step := time.Second
 	for age := time.Since(to.received); step < age/32; {
 		step *= 2
@@ -78,7 +78,7 @@ func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewi
 }
 
 // rewindPastLate moves an offset back over messages that were normalized late.
-func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to rewind,
+func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to rewindTimes,
 	offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
@@ -121,7 +121,7 @@ func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to re
 // ringOffset finds the start offset in the ring: after a message that was received and
 // normalized before the times, or at the beginning of the stream. ok is false if the
 // ring does not reach back far enough.
-func (s *partitionStream) ringOffset(to rewind) (offset int64, ok bool) {
+func (s *partitionStream) ringOffset(to rewindTimes) (offset int64, ok bool) {
 	if !to.known {
 		return 0, false
 	}

@@ -102,7 +102,7 @@ type snapshots struct {
 	placements  *placements
 	logIdentity *logIdentity
 	states      *accountStates
-	today       today
+	today       figuresToday
 }
 
 // Snapshot returns the agents, calls and queues of the principal's accounts that match
@@ -114,7 +114,7 @@ func (m *snapshots) Snapshot(ctx context.Context, p *identity.Principal) (*Snaps
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
 
-	merged := newMerged()
+	merged := newMergedEntries()
 	s, err := m.collect(ctx, filter, merged)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (m *snapshots) AgentsIn(ctx context.Context, account string, queues []strin
 // below it, up to maxSnapshotAge ago. It returns fault.KindUnavailable while the state is
 // not read. The entries must not be modified.
 func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
-	merged := newMerged()
+	merged := newMergedEntries()
 	merged.ended = make(map[state.Key]*state.Entry)
 	filter := &filter{root: account, types: event.EveryType, names: event.EveryName}
 	_, err := m.collect(ctx, filter, merged)
@@ -159,7 +159,7 @@ func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]
 
 // collect merges the state of a filter's accounts into merged, and returns a snapshot
 // with its cursor.
-func (m *snapshots) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
+func (m *snapshots) collect(ctx context.Context, filter *filter, merged *mergedEntries) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 
@@ -191,7 +191,7 @@ func (m *snapshots) collect(ctx context.Context, filter *filter, merged *merged)
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
 func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time,
-	merged *merged) *Snapshot {
+	merged *mergedEntries) *Snapshot {
 	log := m.logIdentity.id()
 	for _, v := range views { // the views are large: nothing is copied while one of them is behind
 		if !v.isCurrent(now) {
@@ -231,9 +231,9 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 	return s
 }
 
-// merged has the entries of several views. If a key is in several partitions, the entry with the
+// mergedEntries has the entries of several views. If a key is in several partitions, the entry with the
 // newest event wins, even if it has ended there.
-type merged struct {
+type mergedEntries struct {
 	live map[state.Key]*state.Entry
 	over []lastEvent // of what is not live, ten times as much as what is: a list costs less than a map
 
@@ -247,16 +247,16 @@ type lastEvent struct {
 }
 
 // reset removes all entries.
-func (m *merged) reset() {
+func (m *mergedEntries) reset() {
 	clear(m.live)
 	m.over = m.over[:0]
 	clear(m.ended)
 }
 
-func newMerged() *merged { return &merged{live: map[state.Key]*state.Entry{}} }
+func newMergedEntries() *mergedEntries { return &mergedEntries{live: map[state.Key]*state.Entry{}} }
 
 // add adds an entry. The caller calls settle after the last one.
-func (m *merged) add(e *state.Entry) {
+func (m *mergedEntries) add(e *state.Entry) {
 	key := e.Key()
 	if e.Live() {
 		known := m.live[key]
@@ -279,7 +279,7 @@ func (m *merged) add(e *state.Entry) {
 }
 
 // settle leaves each key in live or in ended.
-func (m *merged) settle() {
+func (m *mergedEntries) settle() {
 	for _, o := range m.over {
 		known := m.live[o.key]
 		if known != nil && known.EventID < o.id {
@@ -296,7 +296,7 @@ func (m *merged) settle() {
 
 // merge copies the entries of the filter's accounts and returns the position of the
 // view, or nil if the view is behind.
-func (v *stateView) merge(now time.Time, filter *filter, into *merged) *state.Position {
+func (v *stateView) merge(now time.Time, filter *filter, into *mergedEntries) *state.Position {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 

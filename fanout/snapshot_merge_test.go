@@ -14,7 +14,7 @@ import (
 
 // Calls that entered their queue at one time have the places that the platform told.
 func TestCallsThatEnteredAtOnceHaveThePlatformsPlaces(t *testing.T) {
-	all := newMerged()
+	all := newMergedEntries()
 	for id, entered := range map[string]struct {
 		ms    int64
 		place int32
@@ -62,7 +62,7 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 		"what has ended elsewhere comes first": {[]*state.Entry{entry(2, event.Ended), entry(1, event.Talking)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := newMerged()
+			all := newMergedEntries()
 			all.ended = map[state.Key]*state.Entry{}
 			reused := &state.Entry{} // as a view does it with ended calls
 
@@ -107,7 +107,7 @@ func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 	member(3, event.NameAgentBreakStart, "support",
 		event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
 
-	all := newMerged()
+	all := newMergedEntries()
 	for _, e := range p.All() {
 		all.add(e)
 	}
@@ -143,7 +143,7 @@ func TestASnapshotNeverContradictsItself(t *testing.T) {
 			e := &state.Event{ID: last, Account: "acme", Timestamp: last.Milli() / 1000, Facts: randomFacts(random)}
 			p.Apply(e)
 
-			all := newMerged()
+			all := newMergedEntries()
 			for _, entry := range p.All() {
 				all.add(entry)
 			}

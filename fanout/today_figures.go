@@ -37,18 +37,18 @@ const (
 	todayRetryDelay = 5 * time.Second
 )
 
-// today caches the figures of today of accounts with recent snapshots. The lock is
+// figuresToday caches the figures of today of accounts with recent snapshots. The lock is
 // held during a database query, at most todayTimeout, so that concurrent callers use its
 // result.
-type today struct {
+type figuresToday struct {
 	source QueueFigures // nil: no figures
 
 	mu       sync.Mutex
-	accounts map[string]accountToday
+	accounts map[string]accountFiguresToday
 	failed   time.Time // when the source last failed; zero: never
 }
 
-type accountToday struct {
+type accountFiguresToday struct {
 	midnight int64
 	read     time.Time
 	queues   []QueueToday
@@ -56,7 +56,8 @@ type accountToday struct {
 
 // queues returns the figures of the accounts' queues since their midnights. On an
 // error it returns the cached ones.
-func (t *today) queues(ctx context.Context, accounts []identity.Account, now time.Time) (all []QueueToday, err error) {
+func (t *figuresToday) queues(ctx context.Context, accounts []identity.Account,
+	now time.Time) (all []QueueToday, err error) {
 	if t.source == nil {
 		return nil, nil
 	}
@@ -91,7 +92,7 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 
 // queryFigures queries the figures of accounts, by midnight, and removes accounts without
 // recent requests. The caller holds mu.
-func (t *today) queryFigures(ctx context.Context, stale map[int64][]string, now time.Time) error {
+func (t *figuresToday) queryFigures(ctx context.Context, stale map[int64][]string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, todayTimeout)
 	defer cancel()
 
@@ -109,7 +110,7 @@ func (t *today) queryFigures(ctx context.Context, stale map[int64][]string, now 
 
 		for _, id := range ids {
 			// Also an account without figures: it is not asked for again at once.
-			t.accounts[id] = accountToday{midnight: midnight, read: now}
+			t.accounts[id] = accountFiguresToday{midnight: midnight, read: now}
 		}
 
 		for _, q := range found {

@@ -35,7 +35,7 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 		{AccountID: "utc", QueueID: "sales", Offered: 4, ServiceLevel: level(0.5)},
 		{AccountID: "tokyo", QueueID: "support", Offered: 2},
 	}}
-	figures := today{source: source, accounts: map[string]accountToday{}}
+	figures := figuresToday{source: source, accounts: map[string]accountFiguresToday{}}
 	accounts := []identity.Account{{ID: "utc"}, {ID: "tokyo", TimeZone: "Asia/Tokyo"}, {ID: "none"}}
 	now := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC) // 03:00 of the next day in Tokyo
 

@@ -50,7 +50,7 @@ const codeReserved = "reserved"
 // IP address, which belongs to whoever has the address. No other may choose a name that
 // calls and events use for this server, its feeds or its provider: those are resolved by
 // domain first. A tenant chooses names below its own.
-func (c *Config) checkNames(tree *Tree, n nameChooser, account, old Account, chosenID bool, bad *problems) {
+func (c *Config) checkNames(tree *Tree, n nameChooser, account, old Account, chosenID bool, bad *fieldProblems) {
 	own := Account{}
 	tenant, isTenant := n.tenant()
 	if isTenant {
@@ -73,7 +73,7 @@ func (c *Config) checkNames(tree *Tree, n nameChooser, account, old Account, cho
 	// A name is looked up before a domain.
 	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) &&
 		!strings.EqualFold(account.Name, account.Domain) {
-		var badName problems
+		var badName fieldProblems
 		c.checkDomain(n, own, strings.ToLower(account.Name), &badName)
 		for _, f := range badName {
 			bad.add("name", f.Code, f.Message)
@@ -82,7 +82,7 @@ func (c *Config) checkNames(tree *Tree, n nameChooser, account, old Account, cho
 }
 
 // checkDomain checks a lower-case domain that n chooses. own is the account of a tenant.
-func (c *Config) checkDomain(n nameChooser, own Account, domain string, bad *problems) {
+func (c *Config) checkDomain(n nameChooser, own Account, domain string, bad *fieldProblems) {
 	host := strings.TrimSuffix(domain, ".")
 	_, isTenant := n.tenant()
 	switch {
@@ -105,7 +105,7 @@ var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]
 
 // checkLookAlike checks that the name that a tenant chooses is not easily taken for that of
 // another account by who reads it: by an operator, or in a log.
-func checkLookAlike(tree *Tree, account Account, bad *problems) {
+func checkLookAlike(tree *Tree, account Account, bad *fieldProblems) {
 	if mixesAlphabets(account.Name) {
 		bad.add("name", codeInvalid, "a word of the name has letters of several alphabets")
 		return

@@ -12,7 +12,7 @@ type accountSorter struct {
 	indexByRef map[string]int // by id, name and domain
 }
 
-func (p *accountSorter) add(a Account, i int, bad *problems) {
+func (p *accountSorter) add(a Account, i int, bad *fieldProblems) {
 	p.accounts = append(p.accounts, a)
 	for _, ref := range []struct{ field, value string }{{"id", a.ID}, {"name", a.Name}, {"domain", a.Domain}} {
 		other, taken := p.find(ref.value)
@@ -34,7 +34,7 @@ func (p *accountSorter) find(ref string) (index int, known bool) {
 	return index, known && p.accounts[index].Domain == strings.ToLower(ref)
 }
 
-func (p *accountSorter) setParent(i int, ref string, bad *problems) {
+func (p *accountSorter) setParent(i int, ref string, bad *fieldProblems) {
 	if ref == "" {
 		return
 	}
@@ -48,7 +48,7 @@ func (p *accountSorter) setParent(i int, ref string, bad *problems) {
 
 // parentsFirst returns the accounts, each after its parent. It adds a problem for each
 // account in a cycle, and for each that is deeper than MaxDepth and whose parent is not.
-func (p *accountSorter) parentsFirst(bad *problems) []Account {
+func (p *accountSorter) parentsFirst(bad *fieldProblems) []Account {
 	tree, orphans := buildTree(p.accounts)
 	for _, id := range orphans {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")

@@ -29,7 +29,7 @@ type NewAccount struct {
 // CreateAccount creates an account. Its id, name and domain must not be the id, name or
 // domain of another account, because each of them identifies one account.
 func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, error) {
-	var bad problems
+	var bad fieldProblems
 	n.check("", &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
@@ -131,7 +131,7 @@ type AccountUpdate struct {
 // below it. The rules of CreateAccount apply. The hashes of phones' passwords include
 // the domain, so these passwords must be set again after a change of the domain.
 func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
-	var bad problems
+	var bad fieldProblems
 	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain, TimeZone: u.TimeZone}).check("", &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
@@ -204,7 +204,7 @@ func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by
 		return nil
 	}
 
-	var bad problems
+	var bad fieldProblems
 	d.cfg.checkNames(tree, by, account, old, false, &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return err

@@ -38,7 +38,7 @@ func normalizeScopes(scopes []Scope) ([]Scope, error) {
 		return DefaultScopes(), nil
 	}
 
-	var bad problems
+	var bad fieldProblems
 	if len(scopes) == 0 {
 		bad.add("scopes", codeRequired, "at least one scope is required")
 	}

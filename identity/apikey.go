@@ -69,7 +69,7 @@ func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, 
 
 // buildAPIKey validates n and returns the key to create, without the account.
 func buildAPIKey(n NewAPIKey, now time.Time) (APIKey, error) {
-	var bad problems
+	var bad fieldProblems
 	if n.Name != "" {
 		bad.checkText("name", n.Name, maxName, printable)
 	}

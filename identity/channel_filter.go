@@ -49,7 +49,7 @@ func (d *Directory) CheckFilter(ctx context.Context, accountID string, f Filter)
 
 // check returns fault.KindInvalid that names every invalid field of a filter of the account.
 func (f Filter) check(accountID string, tree *Tree) error {
-	var bad problems
+	var bad fieldProblems
 	for i, id := range f.AccountIDs {
 		if !tree.Contains(accountID, id) {
 			bad.add(fmt.Sprintf("account_ids[%d]", i), "unknown_account", "unknown account "+quote(id))
@@ -81,7 +81,7 @@ func (f Filter) check(accountID string, tree *Tree) error {
 }
 
 // checkIDs checks a list of ids of a source.
-func (p *problems) checkIDs(field string, ids []string) {
+func (p *fieldProblems) checkIDs(field string, ids []string) {
 	for i, id := range ids {
 		if id == "" || len(id) > MaxFilterID || !utf8.ValidString(id) {
 			p.add(fmt.Sprintf("%s[%d]", field, i), codeInvalid, fmt.Sprintf("an id has 1 to %d bytes", MaxFilterID))

@@ -24,7 +24,7 @@ type Credentials struct {
 	directory  *Directory
 	tokens     *Tokens
 	keyring    *masterkey.Keyring
-	passwords  *passwords
+	passwords  *passwordHasher
 	phones     *phonePasswords
 	provider   *oidc.Client // nil if auth.oidc is not set
 	limits     loginLimits

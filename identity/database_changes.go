@@ -13,10 +13,10 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// changes writes the tables that memory follows, and follows what other processes write to
+// databaseChanges writes the tables that memory follows, and follows what other processes write to
 // them. Directory and Tokens each reload what they keep of them. It is safe for concurrent
 // use.
-type changes struct {
+type databaseChanges struct {
 	db      *sqldb.DB
 	audit   *audit.Log
 	metrics *metrics
@@ -29,7 +29,7 @@ type changes struct {
 	slot   chan struct{} // semaphore: held during a change
 	signal changeSignal  // of Directory.Changed
 
-	freshness        freshness
+	freshness        memoryFreshness
 	pollCount        atomic.Uint64 // number of polls begun
 	earlyPollLimiter *rate.Limiter // limits polls outside Run
 
@@ -38,8 +38,8 @@ type changes struct {
 	watch  *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
 }
 
-func newChanges(db *sqldb.DB, auditLog *audit.Log, log *slog.Logger) *changes {
-	return &changes{
+func newDatabaseChanges(db *sqldb.DB, auditLog *audit.Log, log *slog.Logger) *databaseChanges {
+	return &databaseChanges{
 		db: db, audit: auditLog, log: log,
 		slot:             make(chan struct{}, 1),
 		signal:           changeSignal{changed: make(chan struct{})},
@@ -63,7 +63,8 @@ var (
 //
 // The database serializes changes; the semaphore avoids transactions that would fail and
 // be run again.
-func (c *changes) tx(ctx context.Context, increment revisionIncrement, fn func(tx *sql.Tx, rev int64) error) error {
+func (c *databaseChanges) tx(ctx context.Context, increment revisionIncrement,
+	fn func(tx *sql.Tx, rev int64) error) error {
 	select {
 	case c.slot <- struct{}{}:
 		defer func() { <-c.slot }()
@@ -99,7 +100,7 @@ func (c *changes) tx(ctx context.Context, increment revisionIncrement, fn func(t
 }
 
 // auditedTx is tx with an entry of the audit log, whose fields fn may set.
-func (c *changes) auditedTx(ctx context.Context, increment revisionIncrement, entry *audit.Entry,
+func (c *databaseChanges) auditedTx(ctx context.Context, increment revisionIncrement, entry *audit.Entry,
 	fn func(tx *sql.Tx, rev int64) error) error {
 	var rev int64
 	runTx := func(ctx context.Context, inTx func(*sql.Tx) error) error {

@@ -20,7 +20,7 @@ const (
 
 // nextPollDelay returns the time until the next poll. It logs the first of several failed
 // polls and the recovery.
-func (c *changes) nextPollDelay(ctx context.Context, err error, last time.Duration) time.Duration {
+func (c *databaseChanges) nextPollDelay(ctx context.Context, err error, last time.Duration) time.Duration {
 	wasFailing := last > pollInterval
 	if err == nil {
 		if wasFailing {
@@ -39,14 +39,14 @@ func (c *changes) nextPollDelay(ctx context.Context, err error, last time.Durati
 	return min(2*last, maxPollInterval)
 }
 
-func (c *changes) pollWithTimeout(ctx context.Context) error {
+func (c *databaseChanges) pollWithTimeout(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	return c.poll(ctx)
 }
 
 // poll reloads the data that changed in the database since the last poll.
-func (c *changes) poll(ctx context.Context) error {
+func (c *databaseChanges) poll(ctx context.Context) error {
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
 
@@ -61,7 +61,7 @@ func (c *changes) poll(ctx context.Context) error {
 // pollEarly polls before the next poll of Run is due, for a caller with an id, key or
 // token that memory does not have. Concurrent calls share one poll. Memory may still be
 // stale afterwards: if the database is unavailable, or above the rate limit.
-func (c *changes) pollEarly(ctx context.Context) {
+func (c *databaseChanges) pollEarly(ctx context.Context) {
 	before := c.pollCount.Load()
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
@@ -79,7 +79,7 @@ func (c *changes) pollEarly(ctx context.Context) {
 
 // reload reads the revision and the data that changed. Revocations come first: they are few,
 // and must not wait for the directory. The caller holds pollMu.
-func (c *changes) reload(ctx context.Context) (err error) {
+func (c *databaseChanges) reload(ctx context.Context) (err error) {
 	c.pollCount.Add(1)
 	began := c.freshness.begin()
 	defer func() {

@@ -24,7 +24,7 @@ type Device struct {
 func (d *Directory) CreateDevice(ctx context.Context,
 	accountRef, username, name string) (password string, device Device, err error) {
 	if name != "" {
-		var bad problems
+		var bad fieldProblems
 		bad.checkText("name", name, maxName, printable)
 		if err := bad.asError("Invalid device"); err != nil {
 			return "", Device{}, err

@@ -422,17 +422,18 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true,
 			"192.0.2.24": true} {
-			if got := s.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
+			if got := s.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "alice",
+				address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
 
-		if s.limits.addresses.has(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
+		if s.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
 
 		other := startService(t, db, Config{Now: c.now}) // another node
-		if !other.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
+		if !other.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
 	})

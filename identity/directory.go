@@ -19,8 +19,8 @@ type Directory struct {
 	audit     *audit.Log
 	metrics   *metrics
 	log       *slog.Logger
-	changes   *changes
-	passwords *passwords
+	changes   *databaseChanges
+	passwords *passwordHasher
 	phones    *phonePasswords
 
 	snapshot        atomic.Pointer[snapshot]
@@ -33,10 +33,10 @@ type Directory struct {
 	accountLookupLimiter *rate.Limiter
 }
 
-func newDirectory(cfg Config, changes *changes, phones *phonePasswords) *Directory {
+func newDirectory(cfg Config, changes *databaseChanges, phones *phonePasswords) *Directory {
 	d := &Directory{
 		cfg: cfg, db: changes.db, audit: changes.audit, metrics: changes.metrics, log: changes.log, changes: changes,
-		passwords:            newPasswords(cfg.Argon2, cfg.HashSlots),
+		passwords:            newPasswordHasher(cfg.Argon2, cfg.HashSlots),
 		phones:               phones,
 		userStates:           userStates{states: make(map[string]userState)},
 		unknownAccounts:      newNegativeCache(),

@@ -108,7 +108,7 @@ type seedRows struct {
 // buildSeed validates the whole file and returns the objects to store. Its error has all
 // problems of the file.
 func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
-	var bad problems
+	var bad fieldProblems
 	sorter := &accountSorter{indexByRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
 		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain, TimeZone: entry.TimeZone}
@@ -152,7 +152,7 @@ func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 
 // checkDuplicateUsers adds a problem for each user whose name or extension another user
 // of the account has.
-func checkDuplicateUsers(users []NewUser, bad *problems) {
+func checkDuplicateUsers(users []NewUser, bad *fieldProblems) {
 	seen := make(map[[3]string]struct{})
 	for i, u := range users {
 		for _, unique := range []struct{ field, value string }{

@@ -93,7 +93,9 @@ func (d *Directory) FindPhone(ctx context.Context, domain, extension string) (Ph
 }
 
 // negativeCache has the ids that a query did not find, with the time of the query.
-type negativeCache struct{ *cache[string, time.Time] }
+type negativeCache struct {
+	*boundedCache[string, time.Time]
+}
 
 const (
 	negativeTTL        = time.Second
@@ -101,7 +103,7 @@ const (
 )
 
 func newNegativeCache() negativeCache {
-	return negativeCache{newCache[string, time.Time](maxNegativeEntries)}
+	return negativeCache{newBoundedCache[string, time.Time](maxNegativeEntries)}
 }
 
 func (c negativeCache) has(id string, now time.Time) bool {

@@ -31,17 +31,17 @@ const (
 
 var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// problems is a list of invalid fields.
-type problems []fault.Field
+// fieldProblems is a list of invalid fields.
+type fieldProblems []fault.Field
 
-func (p *problems) add(field, code, message string) {
+func (p *fieldProblems) add(field, code, message string) {
 	if len(*p) < maxProblems {
 		*p = append(*p, fault.Field{Field: field, Code: code, Message: message})
 	}
 }
 
 // asError returns the problems as fault.KindInvalid, or nil if there are none.
-func (p problems) asError(message string) error {
+func (p fieldProblems) asError(message string) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (p problems) asError(message string) error {
 }
 
 // checkText checks a field of at most maxLength characters, each of which must be allowed.
-func (p *problems) checkText(field, value string, maxLength int, allowed func(rune) bool) {
+func (p *fieldProblems) checkText(field, value string, maxLength int, allowed func(rune) bool) {
 	switch {
 	case value == "":
 		p.add(field, codeRequired, field+" is required")
@@ -66,7 +66,7 @@ func printable(r rune) bool { return unicode.IsPrint(r) }
 
 func printableNoSpace(r rune) bool { return unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
-func (a *NewAccount) check(prefix string, bad *problems) {
+func (a *NewAccount) check(prefix string, bad *fieldProblems) {
 	if a.ID != "" && !accountID.MatchString(a.ID) {
 		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 	}
@@ -80,19 +80,19 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 	}
 }
 
-func (u *NewUser) check(prefix string, bad *problems) {
+func (u *NewUser) check(prefix string, bad *fieldProblems) {
 	u.checkNames(prefix, bad)
 	bad.checkPassword(prefix+"password", u.Password)
 }
 
 // checkNames checks all fields except the password.
-func (u *NewUser) checkNames(prefix string, bad *problems) {
+func (u *NewUser) checkNames(prefix string, bad *fieldProblems) {
 	bad.checkText(prefix+"username", u.Username, maxName, printable)
 	bad.checkUserFields(prefix, u.PresenceID, u.Role, u.Limits)
 }
 
 // checkUserFields checks the fields of a user that can be changed.
-func (p *problems) checkUserFields(prefix, presenceID string, role Role, limits Limits) {
+func (p *fieldProblems) checkUserFields(prefix, presenceID string, role Role, limits Limits) {
 	if presenceID != "" {
 		p.checkText(prefix+"presence_id", presenceID, maxPresence, printableNoSpace)
 	}
@@ -100,7 +100,7 @@ func (p *problems) checkUserFields(prefix, presenceID string, role Role, limits 
 }
 
 // checkRole checks a role and its limits.
-func (p *problems) checkRole(prefix string, role Role, limits Limits) {
+func (p *fieldProblems) checkRole(prefix string, role Role, limits Limits) {
 	if !role.Valid() {
 		p.add(prefix+"role", codeInvalid, prefix+"role is admin, supervisor, agent, auditor or user")
 		return

@@ -31,8 +31,8 @@ type knownAddresses struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	lastWritten *cache[string, time.Time] // time of the last write, by hash
-	networks    *cache[string, struct{}]  // from which users have authenticated on this node
+	lastWritten *boundedCache[string, time.Time] // time of the last write, by hash
+	networks    *boundedCache[string, struct{}]  // from which users have authenticated on this node
 
 	mu      sync.Mutex
 	hashKey []byte // nil before it is read
@@ -41,12 +41,12 @@ type knownAddresses struct {
 func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time,
 	log *slog.Logger) *knownAddresses {
 	return &knownAddresses{db: db, keyring: keyring, now: now, log: log,
-		lastWritten: newCache[string, time.Time](maxCachedAddresses),
-		networks:    newCache[string, struct{}](maxCachedAddresses)}
+		lastWritten: newBoundedCache[string, time.Time](maxCachedAddresses),
+		networks:    newBoundedCache[string, struct{}](maxCachedAddresses)}
 }
 
 // hashNetwork returns the hash of the attempt's user and network.
-func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, error) {
+func (k *knownAddresses) hashNetwork(ctx context.Context, a loginAttempt) (string, error) {
 	k.mu.Lock()
 	key := k.hashKey
 	k.mu.Unlock()
@@ -98,7 +98,7 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 
 // has reports whether the user has authenticated from the network within
 // knownAddressTTL. While the database is unavailable it returns false.
-func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
+func (k *knownAddresses) has(ctx context.Context, a loginAttempt) bool {
 	var found bool
 	hash, err := k.hashNetwork(ctx, a)
 	if err == nil {
@@ -115,7 +115,7 @@ func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
 
 // isKnown reports whether the attempt's user, or another user on this node, has authenticated
 // from its network. It tells nothing about whether the user exists.
-func (k *knownAddresses) isKnown(ctx context.Context, a attempt) bool {
+func (k *knownAddresses) isKnown(ctx context.Context, a loginAttempt) bool {
 	if a.network == "" {
 		return false
 	}
@@ -124,7 +124,7 @@ func (k *knownAddresses) isKnown(ctx context.Context, a attempt) bool {
 }
 
 // add stores the network of a user who has authenticated. A failure is logged.
-func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
+func (k *knownAddresses) add(ctx context.Context, a loginAttempt, userID string) {
 	if a.network == "" {
 		return
 	}

@@ -175,7 +175,7 @@ func (c *Credentials) checkCredentials(ctx context.Context, r LoginRequest) (Use
 
 // checkPassword waits for a hash slot, checks the limits again, because the logins that
 // waited before this one may have exhausted them, and verifies the password.
-func (c *Credentials) checkPassword(ctx context.Context, a attempt, storedHash, password string) (bool, error) {
+func (c *Credentials) checkPassword(ctx context.Context, a loginAttempt, storedHash, password string) (bool, error) {
 	client := slotClient{known: c.limits.addresses.isKnown(ctx, a), network: a.network}
 	releaseSlot, err := c.passwords.slots.acquire(ctx, client)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Credentials) checkPassword(ctx context.Context, a attempt, storedHash, 
 }
 
 func (r LoginRequest) check() error {
-	var bad problems
+	var bad fieldProblems
 	for _, field := range []struct{ name, value string }{
 		{"username", r.Username}, {"password", r.Password},
 	} {

@@ -16,10 +16,10 @@ const (
 	failureWindow      = 5 * time.Minute
 )
 
-// attempt identifies one attempt to authenticate as a user, by any protocol. Failures
+// loginAttempt identifies one attempt to authenticate as a user, by any protocol. Failures
 // are counted per user, per address (IPv6: per /64 and per /56), and per pair of user and
 // address. A count is reset only when its window ends.
-type attempt struct {
+type loginAttempt struct {
 	user    string // as given, whether or not the user exists
 	network string // the IPv4 address or IPv6 /64; "" if the address is unknown
 	site    string // /56 of an IPv6 address, else ""
@@ -29,21 +29,21 @@ type attempt struct {
 	proven bool
 }
 
-func newAttempt(domain, username, address string) attempt {
+func newLoginAttempt(domain, username, address string) loginAttempt {
 	from := addressprefix.Of(address)
-	return attempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host,
+	return loginAttempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host,
 		site: from.Site}
 }
 
-func (r LoginRequest) attempt() attempt { return newAttempt(r.Domain, r.Username, r.Address) }
+func (r LoginRequest) attempt() loginAttempt { return newLoginAttempt(r.Domain, r.Username, r.Address) }
 
-func (a attempt) allLimits() []Limit {
+func (a loginAttempt) allLimits() []Limit {
 	return append([]Limit{{subjectHash("user", a.user), failuresPerUser, failureWindow}}, a.addressAndPairLimits()...)
 }
 
 // addressAndPairLimits returns all limits except that of the user: failures from other
 // addresses do not count against them.
-func (a attempt) addressAndPairLimits() []Limit {
+func (a loginAttempt) addressAndPairLimits() []Limit {
 	if a.network == "" {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (a attempt) addressAndPairLimits() []Limit {
 }
 
 // addressLimits returns the limits of the address, for all users together.
-func (a attempt) addressLimits() []Limit {
+func (a loginAttempt) addressLimits() []Limit {
 	if a.network == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ type loginLimits struct {
 }
 
 // check returns fault.KindLimited if a limit of the attempt is exhausted.
-func (l *loginLimits) check(ctx context.Context, a attempt) error {
+func (l *loginLimits) check(ctx context.Context, a loginAttempt) error {
 	wait := l.limiter.Wait(ctx, a.allLimits()...)
 	if wait <= 0 || l.isUserLimitWaived(ctx, a) {
 		return nil
@@ -81,7 +81,7 @@ func (l *loginLimits) check(ctx context.Context, a attempt) error {
 
 // checkOrLock is check, but only reports whether the limit of the user is
 // exhausted: an attempt that is proven by other means than a password passes it.
-func (l *loginLimits) checkOrLock(ctx context.Context, a attempt) (locked bool, err error) {
+func (l *loginLimits) checkOrLock(ctx context.Context, a loginAttempt) (locked bool, err error) {
 	err = l.check(ctx, a)
 	if err == nil || a.network == "" || l.limiter.Wait(ctx, a.addressAndPairLimits()...) > 0 {
 		return false, err
@@ -90,14 +90,14 @@ func (l *loginLimits) checkOrLock(ctx context.Context, a attempt) (locked bool, 
 }
 
 // lockedError returns the error for an attempt that does not pass the limit of the user.
-func (l *loginLimits) lockedError(ctx context.Context, a attempt) error {
+func (l *loginLimits) lockedError(ctx context.Context, a loginAttempt) error {
 	// The wait may have ended since, and limitedError returns nil for none.
 	return limitedError(max(time.Second, l.limiter.Wait(ctx, a.allLimits()...)))
 }
 
 // countFailure counts a failed attempt. It returns fault.KindLimited if the attempt
 // exceeded a limit.
-func (l *loginLimits) countFailure(ctx context.Context, a attempt) error {
+func (l *loginLimits) countFailure(ctx context.Context, a loginAttempt) error {
 	wait := l.limiter.Fail(ctx, a.allLimits()...)
 	if wait <= 0 || l.isUserLimitWaived(ctx, a) {
 		return nil
@@ -109,7 +109,7 @@ func (l *loginLimits) countFailure(ctx context.Context, a attempt) error {
 // attempt is proven or the user has authenticated from this address before: failures from
 // other addresses then do not lock the user out. The limits of the address itself still
 // apply.
-func (l *loginLimits) isUserLimitWaived(ctx context.Context, a attempt) bool {
+func (l *loginLimits) isUserLimitWaived(ctx context.Context, a loginAttempt) bool {
 	return a.network != "" && l.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 &&
 		(a.proven || l.addresses.has(ctx, a))
 }

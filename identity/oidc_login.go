@@ -100,7 +100,7 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 	}
 
 	// Which user it is shows only after the verification, so that the address alone is limited.
-	limits := newAttempt("", "", address).addressLimits()
+	limits := newLoginAttempt("", "", address).addressLimits()
 	err = limitedError(c.limits.limiter.Wait(ctx, limits...))
 	if err == nil {
 		id, err = verify()
@@ -241,7 +241,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 		return User{}, err
 	}
 
-	var bad problems
+	var bad fieldProblems
 	bad.checkText("preferred_username", n.Username, maxName, printable)
 	bad.checkUserFields("", n.PresenceID, n.Role, n.Limits)
 

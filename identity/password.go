@@ -17,8 +17,8 @@ const (
 	hashBytes = 32
 )
 
-// passwords hashes passwords with argon2id, each hash in a slot.
-type passwords struct {
+// passwordHasher hashes passwords with argon2id, each hash in a slot.
+type passwordHasher struct {
 	cost  Argon2
 	slots *hashSlots
 	// decoy is a hash of the same form and cost that matches no password. It replaces the
@@ -26,15 +26,15 @@ type passwords struct {
 	decoy string
 }
 
-func newPasswords(cost Argon2, slots int) *passwords {
-	return &passwords{
+func newPasswordHasher(cost Argon2, slots int) *passwordHasher {
+	return &passwordHasher{
 		cost: cost, slots: newHashSlots(slots),
 		decoy: formatHash(cost, randomBytes(saltBytes), randomBytes(hashBytes)),
 	}
 }
 
 // Hash returns the PHC string of a password of an authenticated caller, with a new salt.
-func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
+func (p *passwordHasher) Hash(ctx context.Context, password string) (string, error) {
 	releaseSlot, err := p.slots.acquire(ctx, slotClient{known: true})
 	if err != nil {
 		return "", err
@@ -44,9 +44,11 @@ func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
 }
 
 // hashRandom returns the hash of a random password, for a user who logs in without one.
-func (p *passwords) hashRandom(ctx context.Context) (string, error) { return p.Hash(ctx, rand.Text()) }
+func (p *passwordHasher) hashRandom(ctx context.Context) (string, error) {
+	return p.Hash(ctx, rand.Text())
+}
 
-func (p *passwords) hashWithNewSalt(password string) string {
+func (p *passwordHasher) hashWithNewSalt(password string) string {
 	salt := randomBytes(saltBytes)
 	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)
 	return formatHash(p.cost, salt, sum)

@@ -33,7 +33,7 @@ const (
 )
 
 // checkPassword checks the form of a password in a request.
-func (p *problems) checkPassword(field, password string) {
+func (p *fieldProblems) checkPassword(field, password string) {
 	switch {
 	case password == "":
 		p.add(field, codeRequired, field+" is required")
@@ -92,7 +92,7 @@ func passwordBits(password string, words []string) float64 {
 
 // checkStrength checks a new password, in addition to its form. words are those that
 // attackers try first.
-func (p *problems) checkStrength(field, password string, words []string) {
+func (p *fieldProblems) checkStrength(field, password string, words []string) {
 	switch {
 	// checkPassword has reported these.
 	case password == "" || len(password) > maxPassword:
@@ -116,7 +116,7 @@ func wordsOf(ctx context.Context, db sqldb.Runner, accountRef, username string) 
 
 // checkNewPassword checks form and strength of a new password.
 func checkNewPassword(field, password string, words []string) error {
-	var bad problems
+	var bad fieldProblems
 	bad.checkPassword(field, password)
 	bad.checkStrength(field, password, words)
 	return bad.asError(badPassword)

@@ -21,7 +21,7 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 		"correct-horse", "ｐａｓｓｗｏｒｄ１２３",
 		strings.Repeat("a", 1000), "password" + strings.Repeat("!", 300),
 	} {
-		var bad problems
+		var bad fieldProblems
 		bad.checkStrength("password", password, words)
 		if len(bad) != 1 || bad[0].Code != codeTooCommon {
 			t.Errorf("%q: %v (%.0f bits)", password, bad, passwordBits(password, words))
@@ -35,7 +35,7 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 		}
 	}
 
-	var bad problems
+	var bad fieldProblems
 	bad.checkStrength("password", "kX7qv2L", words)
 	if len(bad) != 1 || bad[0].Code != codeTooShort {
 		t.Errorf("seven characters: %v", bad)
@@ -95,7 +95,7 @@ func FuzzPasswordBits(f *testing.F) {
 		f.Add(seed, "alice")
 	}
 	f.Fuzz(func(t *testing.T, password, word string) {
-		var bad problems
+		var bad fieldProblems
 		bad.checkStrength("password", password, ownWords(word, Account{Domain: word}))
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPasswordHashesAreTheirOwnParameters(t *testing.T) {
-	old := newPasswords(Argon2{MemoryKiB: 16, Passes: 2, Lanes: 2}, 1)
+	old := newPasswordHasher(Argon2{MemoryKiB: 16, Passes: 2, Lanes: 2}, 1)
 	stored := must(old.Hash(t.Context(), "p\x00ß"))(t)
 	if !strings.HasPrefix(stored, "$argon2id$v=19$m=16,t=2,p=2$") {
 		t.Errorf("stored %q", stored)

@@ -55,9 +55,9 @@ func (c *Credentials) auditRefusedPhone(ctx context.Context, phone Phone, domain
 // exist, phone is empty and a failure counts against domain and extension.
 func (c *Credentials) verifyPhone(ctx context.Context, phone Phone, domain, extension, address string,
 	verifyResponse func(HA1) bool) (result string, err error) {
-	a := newAttempt(phone.Domain, phone.username, address)
+	a := newLoginAttempt(phone.Domain, phone.username, address)
 	if phone.UserID == "" {
-		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
+		a = newLoginAttempt(domain, "\x00"+extension, address) // no username has a zero byte
 	}
 
 	// Checked before the lock, so that refused attempts do not wait for it, and again under it.

@@ -58,7 +58,7 @@ func (d *Directory) storeSeed(ctx context.Context, contents *seedRows) (stored b
 		return false, err // without computing the hashes
 	}
 
-	var bad problems
+	var bad fieldProblems
 	for i, user := range contents.users {
 		account := contents.accounts[slices.IndexFunc(contents.accounts,
 			func(a Account) bool { return a.ID == user.Account })]

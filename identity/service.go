@@ -43,7 +43,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		return nil, err
 	}
 
-	changes := newChanges(db, auditLog, log)
+	changes := newDatabaseChanges(db, auditLog, log)
 	changes.metrics = newMetrics(reg, changes.freshness.age)
 	phones := &phonePasswords{db: db, keyring: secrets, portal: cfg.SIPPortalPassword, now: cfg.Now, log: log}
 	directory := newDirectory(cfg, changes, phones)

@@ -99,8 +99,8 @@ func (keys signingKeys) keySet() ([]byte, error) {
 	return json.Marshal(set)
 }
 
-// signing is the keys in memory. It is immutable, except for its cache of verified tokens.
-type signing struct {
+// loadedSigningKeys is the keys in memory. It is immutable, except for its cache of verified tokens.
+type loadedSigningKeys struct {
 	keys           signingKeys
 	jwks           []byte
 	verifiedTokens tokenCache
@@ -118,7 +118,7 @@ func (t *Tokens) reloadSigningKeys(ctx context.Context) error {
 		return err
 	}
 
-	t.signing.Store(&signing{keys: keys, jwks: jwks, verifiedTokens: newTokenCache()})
+	t.signing.Store(&loadedSigningKeys{keys: keys, jwks: jwks, verifiedTokens: newTokenCache()})
 	return nil
 }
 

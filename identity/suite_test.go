@@ -106,7 +106,7 @@ type testService struct {
 	*Credentials
 	service *Service
 	db      *sqldb.DB
-	changes *changes
+	changes *databaseChanges
 	logged  *testservice.Log
 	audited *audit.Log
 }

@@ -28,9 +28,9 @@ type Tokens struct {
 	keyring   *masterkey.Keyring
 	limiter   Limiter
 
-	signing atomic.Pointer[signing]
+	signing atomic.Pointer[loadedSigningKeys]
 	revoked revocations
-	filters *cache[string, Filter] // by id
+	filters *boundedCache[string, Filter] // by id
 }
 
 func newTokens(cfg Config, d *Directory, keyring *masterkey.Keyring, limiter Limiter) *Tokens {
@@ -38,7 +38,7 @@ func newTokens(cfg Config, d *Directory, keyring *masterkey.Keyring, limiter Lim
 		cfg: cfg, db: d.db, audit: d.audit, metrics: d.metrics, log: d.log, directory: d, keyring: keyring,
 		limiter: limiter,
 		revoked: revocations{until: make(map[string]int64)},
-		filters: newCache[string, Filter](maxCachedFilters),
+		filters: newBoundedCache[string, Filter](maxCachedFilters),
 	}
 }
 

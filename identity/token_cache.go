@@ -9,7 +9,7 @@ import (
 // keys, so that it is discarded when they change. Expiry, revocation and account
 // state are checked on every request.
 type tokenCache struct {
-	*cache[[sha256.Size]byte, *claims] // by the token's hash, so that no token is kept in memory
+	*boundedCache[[sha256.Size]byte, *claims] // by the token's hash, so that no token is kept in memory
 }
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 func newTokenCache() tokenCache {
-	return tokenCache{newCache[[sha256.Size]byte, *claims](maxCachedTokens)}
+	return tokenCache{newBoundedCache[[sha256.Size]byte, *claims](maxCachedTokens)}
 }
 
 // find returns the cached claims of the token. Callers must not modify them.
@@ -26,11 +26,11 @@ func (t tokenCache) find(token string) (*claims, bool) {
 	if len(token) > maxCachedTokenLength {
 		return nil, false
 	}
-	return t.cache.find(sha256.Sum256([]byte(token)))
+	return t.boundedCache.find(sha256.Sum256([]byte(token)))
 }
 
 func (t tokenCache) put(token string, c *claims) {
 	if len(token) <= maxCachedTokenLength {
-		t.cache.put(sha256.Sum256([]byte(token)), c)
+		t.boundedCache.put(sha256.Sum256([]byte(token)), c)
 	}
 }

@@ -283,12 +283,12 @@ func FuzzAuthenticate(f *testing.F) {
 	metrics := newMetrics(nil, func() time.Duration { return 0 })
 	d := &Directory{
 		cfg: cfg, metrics: metrics, userLookupLimiter: rate.NewLimiter(0, 0),
-		changes:    &changes{metrics: metrics, earlyPollLimiter: rate.NewLimiter(0, 0)},
+		changes:    &databaseChanges{metrics: metrics, earlyPollLimiter: rate.NewLimiter(0, 0)},
 		userStates: userStates{states: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
 	d.snapshot.Store(&snapshot{tree: tree})
 	s := &Tokens{cfg: cfg, metrics: metrics, directory: d, revoked: revocations{until: map[string]int64{}}}
-	s.signing.Store(&signing{keys: signingKeys{key}, verifiedTokens: newTokenCache()})
+	s.signing.Store(&loadedSigningKeys{keys: signingKeys{key}, verifiedTokens: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	d.changes.freshness.current(d.changes.freshness.begin())
 

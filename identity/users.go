@@ -95,7 +95,7 @@ func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 
 // checkNewUser validates a new user and returns the hash of the password.
 func (d *Directory) checkNewUser(ctx context.Context, n NewUser) (hash string, err error) {
-	var bad problems
+	var bad fieldProblems
 	if n.OIDCSubject != "" {
 		n.checkNames("", &bad)
 		bad.checkText("oidc_subject", n.OIDCSubject, maxSubject, printable)

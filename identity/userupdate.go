@@ -88,7 +88,7 @@ func (d *Directory) checkGrantedUser(user User, u UserUpdate) error {
 // checkUserUpdate validates u for the user with the id and returns the hash of the new
 // password, "" if u has none.
 func (d *Directory) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
-	var bad problems
+	var bad fieldProblems
 	bad.checkUserFields("", u.PresenceID, u.Role, u.Limits)
 	if u.Password != nil {
 		bad.checkPassword("password", *u.Password)

@@ -168,7 +168,7 @@ func (p Principal) WithVisibility(s *Visibility) *Principal {
 }
 
 // checkLimits checks the limits of a role.
-func (p *problems) checkLimits(prefix string, role Role, limits Limits) {
+func (p *fieldProblems) checkLimits(prefix string, role Role, limits Limits) {
 	for _, list := range []struct {
 		field string
 		ids   []string

@@ -41,11 +41,11 @@ type admission struct {
 	mu            sync.Mutex
 	heldBytes     int64
 	waitingBodies int
-	callers       map[string]*caller
+	callers       map[string]*callerQueue
 }
 
-// caller has the memory and the queue of one caller's bodies. It exists while the caller has bodies.
-type caller struct {
+// callerQueue has the memory and the queue of one caller's bodies. It exists while the caller has bodies.
+type callerQueue struct {
 	heldBytes int64
 	bodies    int // admitted
 	queue     list.List
@@ -65,7 +65,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 	a.mu.Lock()
 	c := a.callers[name]
 	if c == nil {
-		c = &caller{}
+		c = &callerQueue{}
 		a.callers[name] = c
 	}
 
@@ -111,7 +111,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 }
 
 // removeWaiter removes a waiting body. It returns false if the body was admitted meanwhile.
-func (a *admission) removeWaiter(name string, c *caller, element *list.Element) bool {
+func (a *admission) removeWaiter(name string, c *callerQueue, element *list.Element) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -131,11 +131,11 @@ func (a *admission) removeWaiter(name string, c *caller, element *list.Element) 
 }
 
 // fits reports whether a body of c with this reservation can be admitted now.
-func (a *admission) fits(c *caller, reserve int64) bool {
+func (a *admission) fits(c *callerQueue, reserve int64) bool {
 	return c.bodies < a.maxBodies && c.heldBytes+reserve <= a.limit/2-a.heldBytes
 }
 
-func (a *admission) admit(c *caller, reserve int64) {
+func (a *admission) admit(c *callerQueue, reserve int64) {
 	c.bodies++
 	c.heldBytes += reserve
 	a.heldBytes += reserve
@@ -144,7 +144,7 @@ func (a *admission) admit(c *caller, reserve int64) {
 // admitWaiting admits waiting bodies as long as the next one fits.
 func (a *admission) admitWaiting() {
 	for a.waitingBodies > 0 {
-		var next *caller
+		var next *callerQueue
 		for _, c := range a.callers {
 			if c.queue.Len() > 0 && c.bodies < a.maxBodies && (next == nil || c.heldBytes < next.heldBytes) {
 				next = c
@@ -169,7 +169,7 @@ func (a *admission) admitWaiting() {
 }
 
 // deleteIfIdle deletes a caller without bodies.
-func (a *admission) deleteIfIdle(name string, c *caller) {
+func (a *admission) deleteIfIdle(name string, c *callerQueue) {
 	if c.bodies == 0 && c.queue.Len() == 0 {
 		delete(a.callers, name)
 	}
@@ -185,7 +185,7 @@ func (a *admission) stats() (held int64, waiting int) {
 // reservation is one body's memory. It is not safe for concurrent use.
 type reservation struct {
 	admission *admission
-	caller    *caller
+	caller    *callerQueue
 	name      string
 
 	reserved    int64 // bytes reserved in the admission

@@ -68,8 +68,8 @@ func migrate(ctx context.Context, db *sqldb.DB) error {
 	return db.Migrate(ctx, "ingest", migrations)
 }
 
-// claim is a row of the table and the request's lease of it.
-type claim struct {
+// keyClaim is a row of the table and the request's lease of it.
+type keyClaim struct {
 	account           string // the caller's
 	source, key, body string
 	holder            string         // "" when another request has stored the body
@@ -82,10 +82,10 @@ type claim struct {
 }
 
 // isRepeat reports whether Kafka may have some of the body from an earlier attempt.
-func (c *claim) isRepeat() bool { return !c.attemptedUntil.IsZero() }
+func (c *keyClaim) isRepeat() bool { return !c.attemptedUntil.IsZero() }
 
 // bodyID returns a hash that identifies the key of a source in the headers of its records.
-func (c *claim) bodyID() string {
+func (c *keyClaim) bodyID() string {
 	hash := sha256.Sum256([]byte(c.source + "\n" + c.key))
 	return hex.EncodeToString(hash[:16])
 }
@@ -114,7 +114,7 @@ func digest(format string, body []byte) string {
 // claim takes the key for the body, or returns the response stored under it. While
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
-func (s *keyStore) claim(ctx context.Context, account, source, key, body string, records int) (*claim, error) {
+func (s *keyStore) claim(ctx context.Context, account, source, key, body string, records int) (*keyClaim, error) {
 	// As of the last purge: a source may exceed the limit by what it sends in a minute.
 	if (*s.overLimit.Load())[source] {
 		return nil, fault.Limited(purgeInterval,
@@ -122,7 +122,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 				maxKeysPerSource))
 	}
 
-	c := &claim{account: account, source: source, key: key, body: body}
+	c := &keyClaim{account: account, source: source, key: key, body: body}
 	c.setHolder(event.Identity{Run: s.run, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
 		// The statements are conditional: of two requests at once only one changes the row.
@@ -151,12 +151,12 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 
 // setHolder gives the claim a holder of its own, with the identity of the body's first record, for those who
 // take the claim over.
-func (c *claim) setHolder(first event.Identity) {
+func (c *keyClaim) setHolder(first event.Identity) {
 	c.identity, c.holder = first, first.String()+" "+rand.Text()
 }
 
 // claimNew writes the claim to the table if the key is new or has expired.
-func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err error) {
+func (s *keyStore) claimNew(ctx context.Context, c *keyClaim) (claimed bool, err error) {
 	now := s.db.ClockExpr()
 	rows, err := s.db.ExecWithoutTx(ctx,
 		`INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
@@ -170,7 +170,7 @@ func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err er
 
 // claimAbandoned takes over the claim of a holder with the same body that did not complete it, and sets the
 // identities of its records and the time of the attempts.
-func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) (claimed bool, err error) {
+func (s *keyStore) claimAbandoned(ctx context.Context, c *keyClaim, holder string) (claimed bool, err error) {
 	taken := *c
 	name, _, _ := strings.Cut(holder, " ")
 	first, err := event.ParseIdentity(name)
@@ -201,7 +201,7 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) 
 }
 
 // readClaim reads a row that another request, its holder, wrote.
-func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, holder string, err error) {
+func (s *keyStore) readClaim(ctx context.Context, c *keyClaim) (stored bool, holder string, err error) {
 	var body string
 	err = s.db.QueryRowContext(ctx,
 		`SELECT body, stored, records, refusal, holder FROM ingest_keys WHERE source = $1 AND key = $2`,
@@ -217,7 +217,7 @@ func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, holder
 }
 
 // complete records that Kafka has the body, and the response to repeated requests.
-func (s *keyStore) complete(ctx context.Context, c *claim) error {
+func (s *keyStore) complete(ctx context.Context, c *keyClaim) error {
 	return s.update(ctx, "completing an Idempotency-Key",
 		`UPDATE ingest_keys SET stored = TRUE, records = $4, refusal = $5 WHERE source = $1 AND key = $2 AND holder = $3`,
 		c, c.records, c.refusal)
@@ -225,14 +225,14 @@ func (s *keyStore) complete(ctx context.Context, c *claim) error {
 
 // abandon ends the lease: Kafka may have some of the body, and the same body may
 // be sent again.
-func (s *keyStore) abandon(ctx context.Context, c *claim) error {
+func (s *keyStore) abandon(ctx context.Context, c *keyClaim) error {
 	return s.update(ctx, "abandoning an Idempotency-Key",
 		`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`,
 		c)
 }
 
 // renewUntil renews the lease until ctx ends. An error is one of the database: the lease may end.
-func (s *keyStore) renewUntil(ctx context.Context, c *claim) {
+func (s *keyStore) renewUntil(ctx context.Context, c *keyClaim) {
 	for range retry.Ticks(ctx, renewInterval) {
 		_ = s.update(ctx, "renewing an Idempotency-Key",
 			`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` + $4 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`,
@@ -240,7 +240,7 @@ func (s *keyStore) renewUntil(ctx context.Context, c *claim) {
 	}
 }
 
-func (s *keyStore) update(ctx context.Context, operation, statement string, c *claim, args ...any) error {
+func (s *keyStore) update(ctx context.Context, operation, statement string, c *keyClaim, args ...any) error {
 	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, args...)...)
 	return sqldb.Wrap(err, operation)
 }

@@ -111,7 +111,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		admission: &admission{
 			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller,
 			maxWait: settings.ProduceTimeout,
-			callers: make(map[string]*caller),
+			callers: make(map[string]*callerQueue),
 		},
 	}
 	i.metrics = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats)
@@ -285,7 +285,7 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 
 // storeClaimed stores what Kafka does not have of a claimed body, and records the result.
 func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, records []kafka.Record,
-	claim *claim) (Result, error) {
+	claim *keyClaim) (Result, error) {
 	produceCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	renewCtx, stop := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
@@ -323,7 +323,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 // produceMissing produces the records of a body that Kafka does not have from earlier attempts. It reports
 // whether it has all of them.
 func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record,
-	claim *claim) (hadAll bool, err error) {
+	claim *keyClaim) (hadAll bool, err error) {
 	claim.numberRecords(records)
 	// Of a first attempt nothing can be in Kafka.
 	if !claim.isRepeat() {
@@ -343,7 +343,7 @@ func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, re
 
 // numberRecords sets the headers with which the records of a body are found again, and by which the normalizer
 // drops their second copies.
-func (c *claim) numberRecords(records []kafka.Record) {
+func (c *keyClaim) numberRecords(records []kafka.Record) {
 	id, identity := c.bodyID(), c.identity
 	for n := range records {
 		identity.Number = c.identity.Number + uint64(n)
@@ -355,7 +355,7 @@ func (c *claim) numberRecords(records []kafka.Record) {
 // findRecords returns the headers HeaderBody of the records of a body that Kafka has from earlier attempts. It
 // reads what the partitions of the records' keys got at the time of the attempts.
 func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.Record,
-	claim *claim) (map[string]bool, error) {
+	claim *keyClaim) (map[string]bool, error) {
 	stored, prefix, seen := map[string]bool{}, claim.bodyID()+"/", map[int]bool{}
 	for n := range records {
 		partition, err := i.kafka.KeyPartition(ctx, topic, records[n].Key)
@@ -393,7 +393,7 @@ func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.
 }
 
 // storedResult returns the result of the request that stored the body.
-func (c *claim) storedResult(replayed bool) (Result, error) {
+func (c *keyClaim) storedResult(replayed bool) (Result, error) {
 	if c.refusal != "" {
 		return Result{}, fault.New(fault.KindTooLarge, "%s", c.refusal)
 	}

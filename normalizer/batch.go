@@ -136,14 +136,14 @@ func (b *batch) isRepeat(id event.ID) bool {
 }
 
 // markState returns the mark of the current state for rollbackState.
-func (b *batch) markState() (m state.Mark) {
+func (b *batch) markState() (m state.RollbackPoint) {
 	if b.state != nil {
 		m = b.state.Mark()
 	}
 	return m
 }
 
-func (b *batch) rollbackState(m state.Mark) {
+func (b *batch) rollbackState(m state.RollbackPoint) {
 	if b.state != nil {
 		b.state.Rollback(m)
 	}

@@ -22,8 +22,8 @@
 // and sends are queued, decoded twice a second and appended to a journal, sealed record by record
 // where the account's encryption is on (live_journal.go). At the end of the call the journal
 // becomes an ordinary recording; Run does the same with the journals of a process that was killed.
-// A take has one goroutine, which ends with the recording; Recorder.Run waits for what is stored.
-// Lock order: liveCall.mu, take.mu; take.mu is also taken under the locks of rtp, and takes none.
+// A live recording has one goroutine, which ends with the recording; Recorder.Run waits for what is stored.
+// Lock order: liveCall.mu, liveRecording.mu; liveRecording.mu is also taken under the locks of rtp, and takes none.
 //
 // Run announces stored recordings, completes them and sweeps; it ends with
 // its context. A recording whose announcement failed is announced again until
@@ -43,7 +43,7 @@
 //   - stored_event.go: the event of a stored recording
 //   - store.go, store_dir.go, store_s3.go, store_s3_credentials.go, store_s3_reader.go: the objects: a
 //     directory, or S3
-//   - recorder.go, live_take.go, live_clock.go, live_journal.go, live_store.go: calls that this process
+//   - recorder.go, live_recording.go, live_clock.go, live_journal.go, live_store.go: calls that this process
 //     connects: who is recorded, the two voices on one clock, the file while the call runs, and how it
 //     begins and becomes a recording
 //   - announcement.go: what is heard before a call is recorded

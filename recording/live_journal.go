@@ -28,8 +28,8 @@ const (
 	bytesPerSample    = 4 // of both channels
 )
 
-// takeDescription is the first record of a journal.
-type takeDescription struct {
+// liveRecordingDescription is the first record of a journal.
+type liveRecordingDescription struct {
 	AccountID   string `json:"account_id"`
 	RecordingID string `json:"recording_id"`
 	Call        Call   `json:"call"`
@@ -41,14 +41,15 @@ type takeDescription struct {
 // journal writes the file of a recording in progress.
 type journal struct {
 	file   *os.File
-	sealer *sealer // nil: plain
+	sealer *recordingSealer // nil: plain
 	params envelope.Params
 	number uint64
 	pauses int // that are written
 }
 
 // createJournal creates a journal. The caller closes it.
-func createJournal(name string, d takeDescription, sealer *sealer, params envelope.Params) (*journal, error) {
+func createJournal(name string, d liveRecordingDescription, sealer *recordingSealer,
+	params envelope.Params) (*journal, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fileError(err, "creating the file of a recording in progress")
@@ -110,7 +111,7 @@ func (j *journal) writePause(p Pause) error {
 // journalReader reads a journal's audio as a WAV file.
 type journalReader struct {
 	file        *os.File
-	description takeDescription
+	description liveRecordingDescription
 	pauses      []Pause
 	samples     int64
 	rootOf      envelope.RootFinder

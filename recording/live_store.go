@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	takeSuffix = ".take"
-	// takeAbandoned is the age of a journal that no process writes any more.
-	takeAbandoned = 10 * time.Second
+	liveFileSuffix = ".take"
+	// abandonedAfter is the age of a journal that no process writes any more.
+	abandonedAfter = 10 * time.Second
 	// openTimeout bounds how long a journal opens. What is heard meanwhile is queued.
 	openTimeout = 8 * time.Second
 )
 
 // takeName returns the file of a recording in progress.
 func (s *Service) takeName(accountID, recordingID string) string {
-	return filepath.Join(s.takes, recordingID+"@"+accountID+takeSuffix)
+	return filepath.Join(s.liveDir, recordingID+"@"+accountID+liveFileSuffix)
 }
 
-// newTake returns a recording of a call in progress, which begins now. Its journal has a free id and is
+// newLiveRecording returns a recording of a call in progress, which begins now. Its journal has a free id and is
 // sealed as the account's configuration says when it opens.
-func (s *Service) newTake(accountID string, call Call) *take {
-	return newTake(func(ctx context.Context) (*journal, error) {
-		if s.takes == "" {
+func (s *Service) newLiveRecording(accountID string, call Call) *liveRecording {
+	return newLiveRecording(func(ctx context.Context) (*journal, error) {
+		if s.liveDir == "" {
 			return nil, fault.Unavailable(nil, 0, "this node does not record calls")
 		}
 
@@ -60,12 +60,13 @@ func (s *Service) newTake(accountID string, call Call) *take {
 }
 
 // createJournal creates the journal of a call under a free id.
-func (s *Service) createJournal(ctx context.Context, accountID string, call Call, sealer *sealer) (*journal, error) {
-	if err := os.MkdirAll(s.takes, 0o700); err != nil {
+func (s *Service) createJournal(ctx context.Context, accountID string, call Call,
+	sealer *recordingSealer) (*journal, error) {
+	if err := os.MkdirAll(s.liveDir, 0o700); err != nil {
 		return nil, fileError(err, "creating the folder of recordings in progress")
 	}
 
-	d := takeDescription{AccountID: accountID, Call: call}
+	d := liveRecordingDescription{AccountID: accountID, Call: call}
 	var params envelope.Params
 	if sealer != nil {
 		d.Sealed, d.Algorithm, d.KeyVersion = true, sealer.suite.String(), int64(sealer.key.Version)
@@ -75,7 +76,7 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 	params.AccountID, params.Created = accountID, time.Now().UTC()
 
 	for attempt := 1; ; attempt++ {
-		d.RecordingID = takeID(call.CallID, attempt)
+		d.RecordingID = liveRecordingID(call.CallID, attempt)
 		params.RecordingID = d.RecordingID
 		j, err := createJournal(s.takeName(accountID, d.RecordingID), d, sealer, params)
 		// Another recording of the call is in progress, or waits to be stored.
@@ -99,8 +100,8 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 	}
 }
 
-// takeID returns the id of a call's recording: the call's id, from the second on with a number.
-func takeID(callID string, attempt int) string {
+// liveRecordingID returns the id of a call's recording: the call's id, from the second on with a number.
+func liveRecordingID(callID string, attempt int) string {
 	id := strings.Map(func(r rune) rune {
 		if r < 128 && envelope.ValidID("x"+string(r)) {
 			return r
@@ -129,7 +130,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	r, err := openJournal(file)
 	if errors.Is(err, errNoDescription) {
 		s.log.WarnContext(ctx, "recording lost: its process was killed before it began", "file", filepath.Base(name))
-		return removeTake(name)
+		return removeLiveRecording(name)
 	}
 	if err != nil {
 		return err
@@ -144,11 +145,11 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	for attempt := 1; ; {
 		stored, err := s.rows.find(ctx, u.AccountID, u.RecordingID)
 		switch {
-		case err == nil && isSameTake(stored, &u): // a crash between the row and the removal
-			return removeTake(name)
+		case err == nil && isSameLiveRecording(stored, &u): // a crash between the row and the removal
+			return removeLiveRecording(name)
 		case err == nil: // somebody has uploaded another recording under the id
 			attempt++
-			u.RecordingID = takeID(call.CallID, attempt)
+			u.RecordingID = liveRecordingID(call.CallID, attempt)
 			continue
 		case fault.KindOf(err) != fault.KindNotFound:
 			return err
@@ -156,7 +157,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 
 		err = s.storeJournal(ctx, r, u)
 		if err == nil {
-			return removeTake(name)
+			return removeLiveRecording(name)
 		}
 		if fault.KindOf(err) != fault.KindConflict { // else an upload was first
 			return err
@@ -164,12 +165,13 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	}
 }
 
-func removeTake(name string) error {
+func removeLiveRecording(name string) error {
 	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
 }
 
-// isSameTake reports whether a row is that of a take. Its digest does not tell: the format may be another one since.
-func isSameTake(stored *row, u *Upload) bool {
+// isSameLiveRecording reports whether a row is that of a live recording. Its digest does not tell: the format may be
+// another one since.
+func isSameLiveRecording(stored *row, u *Upload) bool {
 	return stored.CallID == u.Call.CallID && stored.StartedAt == u.Call.StartedAt &&
 		stored.DurationMS == u.Call.DurationMS && stored.Channels == u.Call.Channels &&
 		slices.Equal(stored.Pauses, u.Pauses)
@@ -216,7 +218,7 @@ func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) 
 }
 
 // takeSealer returns the sealer with which a recording began.
-func (s *Service) takeSealer(ctx context.Context, d *takeDescription) (*sealer, error) {
+func (s *Service) takeSealer(ctx context.Context, d *liveRecordingDescription) (*recordingSealer, error) {
 	if !d.Sealed {
 		return nil, nil
 	}
@@ -230,11 +232,11 @@ func (s *Service) takeSealer(ctx context.Context, d *takeDescription) (*sealer, 
 // storeAbandoned stores the recordings of calls whose process was killed, and those that could not
 // be stored when they ended.
 func (s *Service) storeAbandoned(ctx context.Context) error {
-	if s.takes == "" {
+	if s.liveDir == "" {
 		return nil
 	}
 
-	names, err := filepath.Glob(filepath.Join(s.takes, "*"+takeSuffix))
+	names, err := filepath.Glob(filepath.Join(s.liveDir, "*"+liveFileSuffix))
 	if err != nil {
 		return err
 	}
@@ -243,7 +245,7 @@ func (s *Service) storeAbandoned(ctx context.Context) error {
 	for _, name := range names {
 		info, err := os.Stat(name)
 		// One that is written has a record each takeFlush.
-		if err != nil || time.Since(info.ModTime()) < takeAbandoned {
+		if err != nil || time.Since(info.ModTime()) < abandonedAfter {
 			continue
 		}
 

@@ -14,7 +14,7 @@ import (
 // writeTake writes the journal of a call of five seconds, as a process that was killed has left it.
 func writeTake(t *testing.T, h *env, call string) (name string) {
 	t.Helper()
-	took := openTake(t, h.newTake("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
+	took := openTake(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
@@ -45,7 +45,7 @@ func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 
 	for range 2 {
 		check(t, h.storeTake(t.Context(), name))
-		if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+		if left := must(os.ReadDir(h.liveDir))(t); len(left) != 0 {
 			t.Errorf("left are %v", left)
 		}
 		if m := must(h.Metadata(t.Context(), "acme", "call"))(t); m.Size != 1000 {
@@ -65,7 +65,7 @@ func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 // recordings.max_bytes is for uploads: a long call is stored.
 func TestALongCallIsStored(t *testing.T) {
 	h := newEnv(t, Settings{MaxBytes: 10_000}, testdb.SQLite(t))
-	h.policies, h.takes = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
 	if _, err := h.storeAudio("acme", "upload", testAudio(10_001)); fault.KindOf(err) != fault.KindTooLarge {
 		t.Errorf("a large upload: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestAJournalEndsAtABrokenRecord(t *testing.T) {
 // A process that was killed before its journal had a description has nothing to store, and no warning each minute.
 func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	check(t, os.MkdirAll(h.takes, 0o700))
+	check(t, os.MkdirAll(h.liveDir, 0o700))
 	for id, text := range map[string]string{"empty": "", "torn": "d\x00\x00", "zeros": string(make([]byte, 500))} {
 		name := h.takeName("acme", id)
 		check(t, os.WriteFile(name, []byte(text), 0o600))
@@ -111,7 +111,7 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 	}
 
 	check(t, h.storeAbandoned(t.Context()))
-	if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+	if left := must(os.ReadDir(h.liveDir))(t); len(left) != 0 {
 		t.Errorf("left are %v", left)
 	}
 }

@@ -48,7 +48,7 @@ func (p onePolicy) Policy(context.Context, string) (callrecording.Policy, error)
 func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
 	t.Helper()
 	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
-	h.policies, h.takes = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
 	return h, NewRecorder(h.Service, nil)
 }
 
@@ -96,15 +96,15 @@ func loudness(wav []byte, channel int) (levels []int) {
 	return levels
 }
 
-// at moves the clock of a take: its present is that long after its start.
-func (t *take) at(d time.Duration) {
+// at moves the clock of a live recording: its present is that long after its start.
+func (t *liveRecording) at(d time.Duration) {
 	t.mu.Lock()
 	t.began = time.Now().Add(-d)
 	t.mu.Unlock()
 }
 
-// openTake opens the journal of a take.
-func openTake(t testing.TB, took *take) *take {
+// openTake opens the journal of a live recording.
+func openTake(t testing.TB, took *liveRecording) *liveRecording {
 	t.Helper()
 	check(t, took.prepare())
 	return took
@@ -114,7 +114,7 @@ func openTake(t testing.TB, took *take) *take {
 // pause is kept, and the end is the call's.
 func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	took := h.newTake("acme", Call{CallID: "slow"})
+	took := h.newLiveRecording("acme", Call{CallID: "slow"})
 	took.useMedia(pcmu())
 
 	openJournal, opening, derived := took.openJournal, make(chan struct{}), make(chan struct{})
@@ -179,11 +179,11 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	}
 
 	const n = 100
-	takes := make([]*take, n)
+	takes := make([]*liveRecording, n)
 	before := live()
 
 	for i := range takes {
-		takes[i] = h.newTake("acme", Call{CallID: fmt.Sprint("call-", i)})
+		takes[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
 		takes[i].useMedia(pcmu())
 		for at, pair := range packets {
 			takes[i].at(time.Duration(at) * 20 * time.Millisecond)
@@ -212,9 +212,9 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 // A recording that cannot begin leaves the call as one that is not recorded.
 func TestARecordingThatCannotBegin(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
-	h.takes = filepath.Join(h.takes, "file", "folder")
-	check(t, os.MkdirAll(filepath.Dir(filepath.Dir(h.takes)), 0o700))
-	check(t, os.WriteFile(filepath.Dir(h.takes), nil, 0o600))
+	h.liveDir = filepath.Join(h.liveDir, "file", "folder")
+	check(t, os.MkdirAll(filepath.Dir(filepath.Dir(h.liveDir)), 0o700))
+	check(t, os.WriteFile(filepath.Dir(h.liveDir), nil, 0o600))
 	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24300, MaxPort: 24400},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
@@ -244,7 +244,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	for _, sealed := range []bool{false, true} {
 		h.configure(t, "acme", encryption.Change{Enabled: sealed, Key: new(firstKey)})
-		took := openTake(t, h.newTake("acme", Call{CallID: "call@1"}))
+		took := openTake(t, h.newLiveRecording("acme", Call{CallID: "call@1"}))
 		took.useMedia(pcmu())
 		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
 
@@ -306,7 +306,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 			}
 		}
 
-		if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+		if left := must(os.ReadDir(h.liveDir))(t); len(left) != 0 {
 			t.Errorf("left are %v", left)
 		}
 	}
@@ -326,7 +326,7 @@ func toneBytes(hz float64, from int) (text []byte) {
 func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newTake("acme", Call{CallID: "killed"}))
+	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
@@ -440,7 +440,8 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
 
-	nodes := &redisclient.Holders[Control]{Client: client, Channel: "test:controls", Log: slog.New(slog.DiscardHandler)}
+	nodes := &redisclient.HolderRequests[Control]{Client: client, Channel: "test:controls",
+		Log: slog.New(slog.DiscardHandler)}
 	asked, holder := NewRecorder(h.Service, nodes), NewRecorder(h.Service, nodes)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -528,7 +529,7 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
 	checkError(b)(h.config.Update(context.Background(), "acme",
 		encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
-	took := openTake(b, h.newTake("acme", Call{CallID: "bench"}))
+	took := openTake(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
 	took.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 
@@ -593,9 +594,9 @@ func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
 // With the format opus a recording is stored as Ogg Opus, sealed, of the same length.
 func TestARecordingIsStoredAsOpus(t *testing.T) {
 	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
-	h.policies, h.takes = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newTake("acme", Call{CallID: "c1"}))
+	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
@@ -671,12 +672,13 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{}, 1)
-		var takes []*take
+		var takes []*liveRecording
 		var ended atomic.Int32
 
 		for i := range 3 {
-			took := newTake(func(context.Context) (*journal, error) {
-				return createJournal(filepath.Join(dir, fmt.Sprint(i)), takeDescription{}, nil, envelope.Params{})
+			took := newLiveRecording(func(context.Context) (*journal, error) {
+				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
+					envelope.Params{})
 			}, turn, slog.New(slog.DiscardHandler))
 			took.useMedia(pcmu())
 			takes = append(takes, took)

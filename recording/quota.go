@@ -17,8 +17,8 @@ const usageAge = time.Minute
 // maxUsages bounds the accounts whose sums are kept; above it all are dropped.
 const maxUsages = 10_000
 
-// usage has the stored bytes of accounts.
-type usage struct {
+// usageCache has the stored bytes of accounts.
+type usageCache struct {
 	mu       sync.Mutex
 	accounts map[string]accountUsage
 }
@@ -29,14 +29,14 @@ type accountUsage struct {
 }
 
 // find returns the stored bytes of an account, if they are known.
-func (u *usage) find(accountID string, now time.Time) (bytes int64, ok bool) {
+func (u *usageCache) find(accountID string, now time.Time) (bytes int64, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known, ok := u.accounts[accountID]
 	return known.bytes, ok && now.Sub(known.readAt) < usageAge
 }
 
-func (u *usage) keep(accountID string, bytes int64, now time.Time) {
+func (u *usageCache) keep(accountID string, bytes int64, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.accounts == nil || len(u.accounts) >= maxUsages {
@@ -46,7 +46,7 @@ func (u *usage) keep(accountID string, bytes int64, now time.Time) {
 }
 
 // add adds an upload to an account that is known.
-func (u *usage) add(accountID string, bytes int64) {
+func (u *usageCache) add(accountID string, bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if known, ok := u.accounts[accountID]; ok {

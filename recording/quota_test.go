@@ -44,10 +44,10 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 	settings := DefaultSettings()
 	settings.MaxAccountBytes = 1000
 	e := newEnv(t, settings, testdb.SQLite(t))
-	e.takes = filepath.Join(t.TempDir(), "takes")
+	e.liveDir = filepath.Join(t.TempDir(), "takes")
 
 	begin := func(account string) error {
-		journal, err := e.newTake(account, Call{CallID: "call"}).openJournal(t.Context())
+		journal, err := e.newLiveRecording(account, Call{CallID: "call"}).openJournal(t.Context())
 		if err == nil {
 			check(t, journal.file.Close())
 		}
@@ -62,7 +62,7 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 		!strings.Contains(f.Message, "recordings.max_account_bytes") {
 		t.Errorf("over the quota: %v", f)
 	}
-	if _, err := os.Stat(e.takes); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(e.liveDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file was begun: %v", err)
 	}
 

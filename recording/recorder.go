@@ -22,7 +22,7 @@ const policyTimeout = 2 * time.Second
 // callers of Control want. It implements localcall.Recorder.
 type Recorder struct {
 	service *Service
-	nodes   *redisclient.Holders[Control] // nil: this node is the only one
+	nodes   *redisclient.HolderRequests[Control] // nil: this node is the only one
 	log     *slog.Logger
 
 	calls   localcall.Calls[*liveCall]
@@ -31,7 +31,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder of a service with a folder for recordings in progress. nodes is nil
 // where this node is the only one.
-func NewRecorder(service *Service, nodes *redisclient.Holders[Control]) *Recorder {
+func NewRecorder(service *Service, nodes *redisclient.HolderRequests[Control]) *Recorder {
 	return &Recorder{service: service, nodes: nodes, log: service.log}
 }
 
@@ -53,11 +53,11 @@ type liveCall struct {
 	policy     callrecording.Policy
 	heardFirst []int16 // until Begin; nil: none
 
-	mu    sync.Mutex
-	media sip.NegotiatedMedia
-	begun bool
-	ended bool
-	take  *take // nil: it is not recorded now
+	mu        sync.Mutex
+	media     sip.NegotiatedMedia
+	begun     bool
+	ended     bool
+	recording *liveRecording // nil: it is not recorded now
 }
 
 // PrepareRecording implements localcall.Recorder: it reads the announcement of the account's calls.
@@ -112,8 +112,8 @@ func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 }
 
 // start begins a recording. The caller holds mu.
-func (c *liveCall) start() *take {
-	took := c.recorder.service.newTake(c.AccountID, Call{
+func (c *liveCall) start() *liveRecording {
+	took := c.recorder.service.newLiveRecording(c.AccountID, Call{
 		CallID: c.CallID, InteractionID: c.InteractionID, OriginationCallID: c.OriginationCallID,
 		Direction: c.Direction, StartedAt: time.Now().Unix(),
 	})
@@ -127,7 +127,7 @@ func (c *liveCall) start() *take {
 		}
 	}
 
-	c.take = took
+	c.recording = took
 	c.Port.AddTap(took)
 	c.recorder.storing.Go(func() { c.runTake(took) })
 
@@ -135,7 +135,7 @@ func (c *liveCall) start() *take {
 }
 
 // runTake writes a recording until it is stopped, and stores it.
-func (c *liveCall) runTake(took *take) {
+func (c *liveCall) runTake(took *liveRecording) {
 	r := c.recorder
 	log := r.log.With("account_id", c.AccountID, "call_id", c.CallID)
 	err := took.run()
@@ -160,11 +160,11 @@ func (c *liveCall) runTake(took *take) {
 }
 
 // drop ends a recording that could not begin.
-func (c *liveCall) drop(took *take) {
+func (c *liveCall) drop(took *liveRecording) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The call may have begun another one meanwhile.
-	if c.take == took {
+	if c.recording == took {
 		c.stop()
 	}
 }
@@ -174,19 +174,19 @@ func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.media = media
-	if c.take != nil {
-		c.take.useMedia(media)
+	if c.recording != nil {
+		c.recording.useMedia(media)
 	}
 }
 
 // stop ends the recording in progress, if there is one. The caller holds mu.
 func (c *liveCall) stop() {
-	if c.take == nil {
+	if c.recording == nil {
 		return
 	}
-	c.take.stop()
-	c.Port.RemoveTap(c.take)
-	c.take = nil
+	c.recording.stop()
+	c.Port.RemoveTap(c.recording)
+	c.recording = nil
 }
 
 // End implements localcall.Recording.
@@ -235,7 +235,7 @@ func (r *Recorder) controlHere(ctx context.Context, control Control) error {
 }
 
 // apply does an action. It returns the recording that it started, nil for none.
-func (c *liveCall) apply(action string) (started *take, err error) {
+func (c *liveCall) apply(action string) (started *liveRecording, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -248,21 +248,21 @@ func (c *liveCall) apply(action string) (started *take, err error) {
 
 	switch action {
 	case "start":
-		if c.take != nil {
+		if c.recording != nil {
 			return nil, fault.Conflict("the call is being recorded")
 		}
 		return c.start(), nil
 	case "stop":
-		if c.take == nil {
+		if c.recording == nil {
 			return nil, errNotRecorded()
 		}
 		c.stop()
 	case "pause":
-		if c.take == nil || !c.take.beginPause() {
+		if c.recording == nil || !c.recording.beginPause() {
 			return nil, errNotRecorded()
 		}
 	case "resume":
-		if c.take == nil || !c.take.resume() {
+		if c.recording == nil || !c.recording.resume() {
 			return nil, fault.Conflict("the recording is not paused")
 		}
 	default:
@@ -275,6 +275,6 @@ func (c *liveCall) apply(action string) (started *take, err error) {
 func errNotRecorded() error { return fault.Conflict("the call is not being recorded") }
 
 // encryptionOf returns the sealing with which a recording began.
-func encryptionOf(d *takeDescription, key encryption.Key) encryption.Sealing {
+func encryptionOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
 	return encryption.Sealing{Enabled: true, Algorithm: d.Algorithm, Key: key}
 }

@@ -96,7 +96,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 
 // resealRecording writes a new object of the recording, updates the row to refer to it,
 // and then deletes the old object.
-func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) error {
+func (s *Service) resealRecording(ctx context.Context, r *row, target *recordingSealer) error {
 	object, err := s.backend.Open(ctx, r.object)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) e
 
 // reencrypt writes the recording in object to w, encrypted with target.
 func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row,
-	target *sealer) (*envelope.Header, error) {
+	target *recordingSealer) (*envelope.Header, error) {
 	// The body does not depend on the account's key, so another key needs only another header.
 	if r.Algorithm == target.suite.String() {
 		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)

@@ -57,7 +57,7 @@ type Service struct {
 	checkFreeSpace func() error
 	rows           rows
 	backend        Store
-	takes          string // folder of recordings in progress; "" without one
+	liveDir        string // folder of recordings in progress; "" without one
 	keys           Keys
 	publisher      Publisher
 	policies       Policies
@@ -65,7 +65,7 @@ type Service struct {
 	audit          *audit.Log
 	roots          *envelope.RootCache
 	announcements  announcements
-	usage          usage
+	usage          usageCache
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer
@@ -100,8 +100,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 
 	return &Service{
 		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
-		takes: deps.TakesDir,
-		keys:  deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
+		liveDir: deps.TakesDir,
+		keys:    deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
 		roots:   roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 		writers:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),

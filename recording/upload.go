@@ -167,7 +167,7 @@ func conflict(id string) error { return fault.Conflict("there is a recording %s 
 
 // currentSealer returns a sealer with the account's current key, nil if the account's
 // recordings are stored plain.
-func (s *Service) currentSealer(ctx context.Context, accountID string) (*sealer, error) {
+func (s *Service) currentSealer(ctx context.Context, accountID string) (*recordingSealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {
 		return nil, err
@@ -178,13 +178,13 @@ func (s *Service) currentSealer(ctx context.Context, accountID string) (*sealer,
 	return s.newSealer(current)
 }
 
-// sealer has the algorithm and key for new recordings. Wipe its root after use.
-type sealer struct {
+// recordingSealer has the algorithm and key for new recordings. Wipe its root after use.
+type recordingSealer struct {
 	suite envelope.Suite
 	key   envelope.Key
 }
 
-func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
+func (s *Service) newSealer(current encryption.Sealing) (*recordingSealer, error) {
 	suite, ok := envelope.ParseSuite(current.Algorithm)
 	k := current.Key
 	if !ok || k.Key == "" || k.Salt == "" || k.Version < 1 || k.Version > math.MaxUint32 {
@@ -197,12 +197,13 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 		return nil, fault.Internal(err, "the key cannot be used")
 	}
 
-	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
+	return &recordingSealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
 }
 
 // writeObject creates the object of an upload of at most limit bytes (0: of any size) and returns its row, which is
 // not stored yet.
-func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer, limit setting.Bytes) (*row, error) {
+func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *recordingSealer,
+	limit setting.Bytes) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
 		Metadata: Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType,

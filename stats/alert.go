@@ -56,7 +56,7 @@ func (f *Fold) TakeAlerts() []AlertMessage {
 }
 
 // newAlertID returns the id of the alert that begins at since, and nowhere else.
-func newAlertID(w *watch, rule *AlertRule, since event.ID, partition int) string {
+func newAlertID(w *alertWatch, rule *AlertRule, since event.ID, partition int) string {
 	// The partition too: since may be a time, and an account may have events in two partitions, of which each
 	// has an alert of its own.
 	text, err := json.Marshal([]any{w.key.String(), rule.Name, rule.When.Metric, since, partition})

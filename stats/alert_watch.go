@@ -30,10 +30,10 @@ type alertRules interface {
 	alertChanges() int64
 }
 
-// watch is what alerts look at of one queue, agent or feed: made from the entries, not stored.
+// alertWatch is what alerts look at of one queue, agent or feed: made from the entries, not stored.
 // It is an entry so that timers can hold it; its due is when its alerts may change next without
 // another event.
-type watch struct {
+type alertWatch struct {
 	header
 
 	// Of a queue.
@@ -47,17 +47,17 @@ type watch struct {
 	alerts map[string]*alert // by the name of the rule; those that have not ended
 }
 
-// counted is how an agent counts in the watches of its queues.
-type counted struct {
+// countedAgent is how an agent counts in the watches of its queues.
+type countedAgent struct {
 	queues    []string
 	available []string
 }
 
 // findWatch returns the watch of a queue, agent or feed; a new one if there is none.
-func (f *Fold) findWatch(k key) *watch {
+func (f *Fold) findWatch(k key) *alertWatch {
 	w := f.watches[k]
 	if w == nil {
-		w = &watch{header: header{key: k, due: never}, alerts: map[string]*alert{}}
+		w = &alertWatch{header: header{key: k, due: never}, alerts: map[string]*alert{}}
 		f.watches[k] = w
 		f.reviews.add(w)
 	}
@@ -65,7 +65,7 @@ func (f *Fold) findWatch(k key) *watch {
 }
 
 // watchOf is findWatch for one that changes: it is reviewed after the event.
-func (f *Fold) watchOf(k key) *watch {
+func (f *Fold) watchOf(k key) *alertWatch {
 	w := f.findWatch(k)
 	// Not at once: an event may change several entries of one queue, and only its end counts.
 	f.touched[w] = struct{}{}
@@ -118,7 +118,7 @@ func (f *Fold) observeCall(c *call, gone bool) {
 
 func (f *Fold) observeAgent(a *agent, gone bool) {
 	w := f.watchOf(a.key)
-	next := counted{queues: a.Queues}
+	next := countedAgent{queues: a.Queues}
 	w.agent = a
 
 	if gone {
@@ -129,20 +129,20 @@ func (f *Fold) observeAgent(a *agent, gone bool) {
 			func(q string) bool { return slices.Contains(a.Paused, q) })
 	}
 
-	count := func(queues []string, by func(w *watch, n int), n int) {
+	count := func(queues []string, by func(w *alertWatch, n int), n int) {
 		for _, queue := range queues {
 			by(f.watchOf(queueWatchKey(a.key.account, queue)), n)
 		}
 	}
 
 	if !slices.Equal(a.counted.queues, next.queues) {
-		member := func(w *watch, n int) { w.members += n }
+		member := func(w *alertWatch, n int) { w.members += n }
 		count(a.counted.queues, member, -1)
 		count(next.queues, member, 1)
 	}
 
 	if !slices.Equal(a.counted.available, next.available) {
-		available := func(w *watch, n int) { w.available += n }
+		available := func(w *alertWatch, n int) { w.available += n }
 		count(a.counted.available, available, -1)
 		count(next.available, available, 1)
 	}
@@ -178,7 +178,7 @@ func (f *Fold) reviewDue(id event.ID) {
 	}
 
 	for n := 0; n < maxReviews && len(f.reviews) > 0 && f.reviews[0].base().due <= id; n++ {
-		w := f.reviews[0].(*watch)
+		w := f.reviews[0].(*alertWatch)
 		f.review(w, w.due)
 	}
 }
@@ -188,7 +188,7 @@ func (f *Fold) reviewTouched() {
 	if len(f.touched) == 0 {
 		return
 	}
-	touched := slices.SortedFunc(maps.Keys(f.touched), func(a, b *watch) int { return a.key.compare(b.key) })
+	touched := slices.SortedFunc(maps.Keys(f.touched), func(a, b *alertWatch) int { return a.key.compare(b.key) })
 	clear(f.touched)
 	for _, w := range touched {
 		f.review(w, f.lastFolded)
@@ -207,12 +207,12 @@ func (f *Fold) scheduleReviews() {
 }
 
 // isWatched reports whether there is anything to watch.
-func (w *watch) isWatched(hourStart int64) bool {
+func (w *alertWatch) isWatched(hourStart int64) bool {
 	return w.agent != nil || w.feed != nil || len(w.waiting) > 0 || w.members > 0 || w.newestRow >= hourStart
 }
 
 // appliesTo reports whether a rule is for what is watched.
-func (r *AlertRule) appliesTo(w *watch) bool {
+func (r *AlertRule) appliesTo(w *alertWatch) bool {
 	if r.When.Metric.kind() != w.key.kind {
 		return false
 	}
@@ -229,7 +229,7 @@ func (r *AlertRule) appliesTo(w *watch) bool {
 
 // rulesFor returns the rules for what is watched that are in force at a time. since and until are
 // the nearest changes of the rules.
-func (f *Fold) rulesFor(w *watch, at event.ID) (rules []AlertRule, since, until event.ID) {
+func (f *Fold) rulesFor(w *alertWatch, at event.ID) (rules []AlertRule, since, until event.ID) {
 	all, from, to := f.rules.Alerts.alertsAt(w.key.account.Value(), int64(at/second))
 	since, until = event.ID(from)*second, never
 	if to != 0 {
@@ -255,8 +255,8 @@ func (f *Fold) hourStart(at event.ID) int64 {
 	return f.intervalStart(at.Milli() - hourMS + f.intervalSeconds()*1000)
 }
 
-// measured is the outcome of a rule at a time.
-type measured struct {
+// measurement is the outcome of a rule at a time.
+type measurement struct {
 	holds bool
 	value float64
 	since event.ID // of what holds or does not by the time alone: from when on
@@ -264,9 +264,9 @@ type measured struct {
 }
 
 // measure finds whether the condition of a rule holds.
-func (f *Fold) measure(w *watch, when *AlertWhen, at event.ID) measured {
-	value := func(n int) measured {
-		return measured{holds: when.holds(float64(n)), value: float64(n), next: never}
+func (f *Fold) measure(w *alertWatch, when *AlertWhen, at event.ID) measurement {
+	value := func(n int) measurement {
+		return measurement{holds: when.holds(float64(n)), value: float64(n), next: never}
 	}
 
 	switch when.Metric {
@@ -274,7 +274,7 @@ func (f *Fold) measure(w *watch, when *AlertWhen, at event.ID) measured {
 		return value(len(w.waiting))
 	case MetricAgentsAvailable:
 		if when.WhileWaiting && len(w.waiting) == 0 {
-			return measured{value: float64(w.available), next: never}
+			return measurement{value: float64(w.available), next: never}
 		}
 		return value(w.available)
 	case MetricFeedConnected:
@@ -294,13 +294,13 @@ func (f *Fold) measure(w *watch, when *AlertWhen, at event.ID) measured {
 		return f.measureHour(w, when, at)
 	}
 
-	return measured{next: never}
+	return measurement{next: never}
 }
 
 // measureAge compares the time since sinceMS with a limit that it exceeds later.
-func measureAge(sinceMS int64, when *AlertWhen, at event.ID) measured {
+func measureAge(sinceMS int64, when *AlertWhen, at event.ID) measurement {
 	exceeds := event.ID(sinceMS+int64(*when.Above*1000)+1) * millisec
-	m := measured{value: max(0, float64(at.Milli()-sinceMS)/1000), next: exceeds}
+	m := measurement{value: max(0, float64(at.Milli()-sinceMS)/1000), next: exceeds}
 	if at >= exceeds {
 		m.holds, m.since, m.next = true, exceeds, never
 	}
@@ -308,9 +308,9 @@ func measureAge(sinceMS int64, when *AlertWhen, at event.ID) measured {
 }
 
 // measureHour adds up the rows of the intervals of the last hour.
-func (f *Fold) measureHour(w *watch, when *AlertWhen, at event.ID) measured {
+func (f *Fold) measureHour(w *alertWatch, when *AlertWhen, at event.ID) measurement {
 	current := f.intervalStart(at.Milli())
-	m := measured{since: event.ID(current) * second, next: event.ID(current+f.intervalSeconds()) * second}
+	m := measurement{since: event.ID(current) * second, next: event.ID(current+f.intervalSeconds()) * second}
 	// Nothing of the hour is left: time changes nothing more.
 	if w.newestRow < f.hourStart(at) {
 		m.next = never
@@ -343,7 +343,7 @@ func (f *Fold) measureHour(w *watch, when *AlertWhen, at event.ID) measured {
 // reviewTime returns when the alerts of a watch have to be reviewed next, if no event changes
 // what is watched: at is the time of the last review. It finds the same time as the process that
 // reviewed last, so that a takeover changes nothing.
-func (f *Fold) reviewTime(w *watch, rules []AlertRule, since, at event.ID) event.ID {
+func (f *Fold) reviewTime(w *alertWatch, rules []AlertRule, since, at event.ID) event.ID {
 	next := never
 	named := 0
 	for i := range rules {
@@ -370,7 +370,7 @@ func (f *Fold) reviewTime(w *watch, rules []AlertRule, since, at event.ID) event
 }
 
 // review begins and ends the alerts of a watch, in the order of their rules.
-func (f *Fold) review(w *watch, at event.ID) {
+func (f *Fold) review(w *alertWatch, at event.ID) {
 	if at == 1 { // of what was there before there were rules
 		at = f.lastFolded
 	}
@@ -414,7 +414,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 	f.reviews.fix(w)
 }
 
-func (f *Fold) addAlert(w *watch, rule *AlertRule, at event.ID) *alert {
+func (f *Fold) addAlert(w *alertWatch, rule *AlertRule, at event.ID) *alert {
 	id := newAlertID(w, rule, at, f.lastFolded.Partition())
 	a := &alert{header: header{key: newKey(kindAlert, w.key.account.Value(), id, 0)}, Name: rule.Name, When: rule.When,
 		Since: at}
@@ -433,7 +433,7 @@ func (f *Fold) addAlert(w *watch, rule *AlertRule, at event.ID) *alert {
 }
 
 // endAlert ends an alert. One that has not begun is forgotten.
-func (f *Fold) endAlert(w *watch, a *alert, value float64, at event.ID) {
+func (f *Fold) endAlert(w *alertWatch, a *alert, value float64, at event.ID) {
 	if a.StartedMS == 0 {
 		f.remove(a)
 		return

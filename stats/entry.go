@@ -205,7 +205,7 @@ type agent struct {
 	Paused     []string    `json:"paused,omitempty"`       // those of Queues in which it is paused
 	Seen       int64       `json:"seen"`                   // the last event about it, for its expiry
 
-	counted counted
+	counted countedAgent
 }
 
 // Append appends the row's JSON object.

@@ -70,12 +70,12 @@ type Fold struct {
 	tooLate    int64 // events too late for their interval, or left out because of MaxRows
 
 	performances  []Performance // created since TakePerformances
-	watches       map[key]*watch
-	reviews       timers              // of watches
-	touched       map[*watch]struct{} // by the last event
-	alertChanges  int64               // as of the last scheduleReviews
-	alertMessages []AlertMessage      // created since TakeAlerts
-	onExpire      func(entry)         // called before an expired entry is deleted; nil: not called
+	watches       map[key]*alertWatch
+	reviews       timers                   // of watches
+	touched       map[*alertWatch]struct{} // by the last event
+	alertChanges  int64                    // as of the last scheduleReviews
+	alertMessages []AlertMessage           // created since TakeAlerts
+	onExpire      func(entry)              // called before an expired entry is deleted; nil: not called
 }
 
 // rowGroup is the rows of a kind that an account has in one interval.
@@ -102,7 +102,7 @@ type interaction struct{ account, id unique.Handle[string] }
 func NewFold(rules Rules) *Fold {
 	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{},
 		rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{},
-		watches: map[key]*watch{}, touched: map[*watch]struct{}{}}
+		watches: map[key]*alertWatch{}, touched: map[*alertWatch]struct{}{}}
 }
 
 // Last returns the id of the last folded event, 0: none.

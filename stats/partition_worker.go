@@ -40,7 +40,7 @@ type worker struct {
 	repairDueAt   time.Time // when to check for records of another processor; zero: done
 	ignored       int64     // value of Fold.Ignored included in the metric
 	sizes         [len(kinds)]int
-	overdue       overdue
+	overdue       lastOverdueMessage
 	causes        alertCauses
 	rebuild       *rebuildRun // nil: none is running
 }

@@ -74,8 +74,8 @@ func (w *worker) overdueAt(now time.Time) time.Time {
 	return now.Add(-after).Truncate(w.rules.Interval).Add(w.rules.Interval + after)
 }
 
-// overdue records the last message that writeOverdue has produced since an event.
-type overdue struct {
+// lastOverdueMessage records the last message that writeOverdue has produced since an event.
+type lastOverdueMessage struct {
 	last event.ID // the last folded event
 	made *header  // the entry of the message; nil: none
 }
@@ -97,7 +97,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	}
 	// An event has come: what it did not trigger is looked for from the beginning.
 	if w.overdue.last != last {
-		w.overdue = overdue{last: last}
+		w.overdue = lastOverdueMessage{last: last}
 	}
 
 	e := w.fold.nextOverdue(by, w.overdue.made)

@@ -119,7 +119,7 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 			return true
 		}
 
-		m := readHeaders(r)
+		m := readFilterHeaders(r)
 		if b.hook.selects(&m, tree) {
 			if len(found) > 0 && size+len(r.Value) > maxQueuedBytes {
 				return false

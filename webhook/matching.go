@@ -53,7 +53,7 @@ func newWebhookSnapshot(webhooks []*loadedWebhook) *webhookSnapshot {
 }
 
 // match calls each for the webhooks that select a message.
-func (h *webhookSnapshot) match(m *headers, tree *identity.Tree, each func(*loadedWebhook)) {
+func (h *webhookSnapshot) match(m *filterHeaders, tree *identity.Tree, each func(*loadedWebhook)) {
 	visit := func(candidates []*loadedWebhook) {
 		for _, w := range candidates {
 			if w.admits(m) {
@@ -74,7 +74,7 @@ func (h *webhookSnapshot) match(m *headers, tree *identity.Tree, each func(*load
 }
 
 // selects reports whether the webhook's filters select a message, its account included.
-func (h *loadedWebhook) selects(m *headers, tree *identity.Tree) bool {
+func (h *loadedWebhook) selects(m *filterHeaders, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
 	return h.admits(m) &&
 		slices.ContainsFunc(ids,
@@ -82,20 +82,20 @@ func (h *loadedWebhook) selects(m *headers, tree *identity.Tree) bool {
 }
 
 // admits reports whether the filters other than that of the account select a message.
-func (h *loadedWebhook) admits(m *headers) bool {
+func (h *loadedWebhook) admits(m *filterHeaders) bool {
 	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
 }
 
-// headers are the fields of a message that filters match.
-type headers struct {
+// filterHeaders are the fields of a message that filters match.
+type filterHeaders struct {
 	account            string
 	class              event.TypeSet
 	name               event.NameSet
 	agent, queue, call string
 }
 
-// readHeaders reads the headers of a record of cc.evt.
-func readHeaders(r *kafka.Record) (m headers) {
+// readFilterHeaders reads the headers of a record of cc.evt.
+func readFilterHeaders(r *kafka.Record) (m filterHeaders) {
 	var typ, format, name []byte
 	for i := range r.Headers {
 		switch h := &r.Headers[i]; h.Key {

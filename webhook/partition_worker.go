@@ -230,7 +230,7 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 			continue
 		}
 
-		m, previousID := readHeaders(r), w.tailID
+		m, previousID := readFilterHeaders(r), w.tailID
 		var d *delivery // created for the first webhook that needs it
 		w.hooks.match(&m, tree, func(h *loadedWebhook) {
 			b := w.backlogs[h.ID]

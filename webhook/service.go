@@ -51,7 +51,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	}
 
 	positions, err := consume.NewPositions(ctx, deps.DB, "webhook",
-		consume.Older{Table: "webhook_partitions", LastID: true})
+		consume.OlderTable{Table: "webhook_partitions", LastID: true})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Deps struct {
 	Providers aisession.Providers
 	// MayUse reports whether calls of the first account may be heard by providers of the second.
 	MayUse func(accountID, providerAccountID string) bool
-	Nodes  *redisclient.Holders[Start] // nil: this node is the only one
+	Nodes  *redisclient.HolderRequests[StartRequest] // nil: this node is the only one
 	// Platform has the calls that Trunkline does not connect; nil: none can be heard.
 	Platform aisession.Platform
 	Audit    *audit.Log
@@ -47,8 +47,8 @@ func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	return c
 }
 
-// Start has a provider hear an account's call in progress, by a session with the id SessionID.
-type Start struct {
+// StartRequest has a provider hear an account's call in progress, by a session with the id SessionID.
+type StartRequest struct {
 	AccountID  string `json:"account_id"`
 	CallID     string `json:"call_id"`
 	ProviderID string `json:"provider_id"`
@@ -62,7 +62,7 @@ type Start struct {
 // fault.KindUnavailable if a node does not answer.
 func (l *Listeners) StartListener(ctx context.Context,
 	accountID, callID, providerID string) (sessionID string, err error) {
-	start := Start{accountID, callID, providerID, uuid.NewString()}
+	start := StartRequest{accountID, callID, providerID, uuid.NewString()}
 	entry := l.deps.Audit.Entry(ctx, audit.CallMonitor, accountID, "call:"+callID+" ai_provider:"+providerID)
 	err = l.deps.Audit.Act(ctx, &entry, func() error {
 		err := l.startHere(ctx, start)
@@ -79,7 +79,7 @@ func (l *Listeners) StartListener(ctx context.Context,
 }
 
 // startOnPlatform is StartListener for a call of a platform. The entry is that of the action on the call.
-func (l *Listeners) startOnPlatform(ctx context.Context, start Start) error {
+func (l *Listeners) startOnPlatform(ctx context.Context, start StartRequest) error {
 	unknown := fault.NotFound("there is no such call in progress, or no such AI provider")
 	_, err := l.openProvider(ctx, start)
 	if fault.KindOf(err) == fault.KindNotFound {
@@ -90,7 +90,7 @@ func (l *Listeners) startOnPlatform(ctx context.Context, start Start) error {
 	}
 
 	err = l.deps.Platform.HearCall(ctx, aisession.PlatformCall{AccountID: start.AccountID, ProviderID: start.ProviderID,
-		Call: aiprotocol.Call{CallID: start.CallID}}, aisession.Hearing{SessionID: start.SessionID})
+		Call: aiprotocol.Call{CallID: start.CallID}}, aisession.HearRequest{SessionID: start.SessionID})
 	if fault.KindOf(err) == fault.KindNotFound {
 		return unknown
 	}
@@ -99,7 +99,7 @@ func (l *Listeners) startOnPlatform(ctx context.Context, start Start) error {
 }
 
 // openProvider returns the provider of a start.
-func (l *Listeners) openProvider(ctx context.Context, start Start) (aiprovider.Provider, error) {
+func (l *Listeners) openProvider(ctx context.Context, start StartRequest) (aiprovider.Provider, error) {
 	provider, err := l.deps.Providers.Open(ctx, start.ProviderID)
 	if err == nil && !l.deps.MayUse(start.AccountID, provider.AccountID) {
 		err = fault.NotFound("AI provider not found")
@@ -117,7 +117,7 @@ func (l *Listeners) Run(ctx context.Context) error {
 }
 
 // startHere is StartListener for the calls of this node, without the entry.
-func (l *Listeners) startHere(ctx context.Context, start Start) (err error) {
+func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err error) {
 	c := l.calls.Find(start.AccountID, start.CallID)
 	if c == nil {
 		return fault.NotFound("there is no such call in progress")

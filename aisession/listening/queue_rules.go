@@ -22,10 +22,10 @@ const (
 	againAfter    = 2 * time.Second        // until a call that could not be heard is tried again
 )
 
-// RuleStore has the queues that providers hear; *aiprovider.Service implements it.
-type RuleStore interface {
+// QueueRuleStore has the queues that providers hear; *aiprovider.Service implements it.
+type QueueRuleStore interface {
 	// ListRules returns the rules of all accounts.
-	ListRules(ctx context.Context) ([]aiprovider.Rule, error)
+	ListRules(ctx context.Context) ([]aiprovider.QueueRule, error)
 }
 
 // Roster has the state of calls.
@@ -34,42 +34,42 @@ type Roster interface {
 	Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error)
 }
 
-// RulesDeps has the dependencies of Rules.
-type RulesDeps struct {
-	Rules    RuleStore
+// QueueRulesDeps has the dependencies of QueueRules.
+type QueueRulesDeps struct {
+	Rules    QueueRuleStore
 	Roster   Roster
 	Platform aisession.Platform
 	Log      *slog.Logger
 }
 
-// Rules has providers hear the calls of their queues, from the moment that an agent talks with the caller. A call
+// QueueRules has providers hear the calls of their queues, from the moment that an agent talks with the caller. A call
 // that could not be heard is tried again while it lasts. Several nodes may run it: Platform.HearCall asks once.
-type Rules struct {
-	deps  RulesDeps
-	heard map[hearing]*attempts
+type QueueRules struct {
+	deps  QueueRulesDeps
+	heard map[heardQueueCall]*hearAttempts
 }
 
-// attempts counts the tries to have a call heard.
-type attempts struct {
+// hearAttempts counts the tries to have a call heard.
+type hearAttempts struct {
 	heard bool
 	tries int
 	again time.Time // of the next try
 }
 
-// hearing is a provider and a call of its queues.
-type hearing struct {
+// heardQueueCall is a provider and a call of its queues.
+type heardQueueCall struct {
 	provider string
 	call     state.Key
 }
 
-// NewRules returns Rules.
-func NewRules(deps RulesDeps) *Rules {
-	return &Rules{deps: deps, heard: make(map[hearing]*attempts)}
+// NewQueueRules returns the rules, which Run follows.
+func NewQueueRules(deps QueueRulesDeps) *QueueRules {
+	return &QueueRules{deps: deps, heard: make(map[heardQueueCall]*hearAttempts)}
 }
 
 // Run follows the rules until ctx ends.
-func (r *Rules) Run(ctx context.Context) error {
-	var rules []aiprovider.Rule
+func (r *QueueRules) Run(ctx context.Context) error {
+	var rules []aiprovider.QueueRule
 	var readAt time.Time
 	for ctx.Err() == nil {
 		if time.Since(readAt) >= rulesInterval {
@@ -96,8 +96,8 @@ func (r *Rules) Run(ctx context.Context) error {
 }
 
 // follow has the calls of the rules' queues heard that are not yet.
-func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
-	live := make(map[hearing]bool)
+func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
+	live := make(map[heardQueueCall]bool)
 	states := make(map[string]map[state.Key]*state.Entry) // by account, which may have several rules
 	unread := make(map[string]bool)                       // accounts, of which what is heard is kept
 	for _, rule := range rules {
@@ -125,7 +125,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 				continue
 			}
 
-			h := hearing{rule.ProviderID, key}
+			h := heardQueueCall{rule.ProviderID, key}
 			live[h] = true
 			if e.State == event.Talking {
 				r.hear(ctx, h)
@@ -141,10 +141,10 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 }
 
 // hear has a call heard, unless it is.
-func (r *Rules) hear(ctx context.Context, h hearing) {
+func (r *QueueRules) hear(ctx context.Context, h heardQueueCall) {
 	a := r.heard[h]
 	if a == nil {
-		a = &attempts{}
+		a = &hearAttempts{}
 		r.heard[h] = a
 	}
 	if a.heard || time.Now().Before(a.again) {
@@ -153,7 +153,7 @@ func (r *Rules) hear(ctx context.Context, h hearing) {
 
 	call := aisession.PlatformCall{AccountID: h.call.Account, ProviderID: h.provider,
 		Call: aiprotocol.Call{CallID: h.call.ID}}
-	err := r.deps.Platform.HearCall(ctx, call, aisession.Hearing{SessionID: uuid.NewString(), ByRule: true})
+	err := r.deps.Platform.HearCall(ctx, call, aisession.HearRequest{SessionID: uuid.NewString(), ByRule: true})
 	a.tries++
 	a.heard, a.again = err == nil, time.Now().Add(againAfter)
 	if err != nil && a.tries == 2 && ctx.Err() == nil { // at the first, the two may not be connected yet

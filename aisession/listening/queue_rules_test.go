@@ -21,7 +21,7 @@ import (
 // center is a platform with calls, and the rules about them.
 type center struct {
 	mu      sync.Mutex
-	rules   []aiprovider.Rule
+	rules   []aiprovider.QueueRule
 	entries map[state.Key]*state.Entry
 	lost    error  // of the rules and the state
 	unread  string // the account whose state is not read
@@ -29,7 +29,7 @@ type center struct {
 	asked   []string
 }
 
-func (c *center) ListRules(context.Context) ([]aiprovider.Rule, error) {
+func (c *center) ListRules(context.Context) ([]aiprovider.QueueRule, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.rules), c.lost
@@ -53,7 +53,7 @@ func (c *center) Transfer(context.Context, aisession.PlatformCall, string) error
 
 func (c *center) Hangup(context.Context, aisession.PlatformCall) error { return nil }
 
-func (c *center) HearCall(_ context.Context, of aisession.PlatformCall, h aisession.Hearing) error {
+func (c *center) HearCall(_ context.Context, of aisession.PlatformCall, h aisession.HearRequest) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !h.ByRule || h.SessionID == "" {
@@ -85,7 +85,7 @@ func (c *center) change(f func()) {
 func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &center{entries: make(map[state.Key]*state.Entry)}
-		r := NewRules(RulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
+		r := NewQueueRules(QueueRulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
@@ -107,7 +107,7 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 		c.set("demo", "early", "sales", event.Talking, true)
 		after(time.Minute)
 		c.change(func() {
-			c.rules = []aiprovider.Rule{{ProviderID: "p1", AccountID: "demo",
+			c.rules = []aiprovider.QueueRule{{ProviderID: "p1", AccountID: "demo",
 				Queues: []string{"sales"}}}
 		})
 
@@ -151,8 +151,8 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 // again.
 func TestAnAccountThatIsNotReadHoldsUpNoOther(t *testing.T) {
 	c := &center{entries: make(map[state.Key]*state.Entry)}
-	r := NewRules(RulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
-	rules := []aiprovider.Rule{
+	r := NewQueueRules(QueueRulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
+	rules := []aiprovider.QueueRule{
 		{ProviderID: "p1", AccountID: "away", Queues: []string{"sales"}},
 		{ProviderID: "p2", AccountID: "away", Queues: []string{"sales"}},
 		{ProviderID: "p3", AccountID: "demo", Queues: []string{"sales"}},

@@ -8,19 +8,19 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Rule has a provider of the mode listen hear every call of some queues.
-type Rule struct {
+// QueueRule has a provider of the mode listen hear every call of some queues.
+type QueueRule struct {
 	ProviderID string
 	AccountID  string   // of the provider: the queues are its, or of the accounts below it
 	Queues     []string // never empty
 }
 
 // ListRules returns the rules of all accounts.
-func (s *Service) ListRules(ctx context.Context) ([]Rule, error) {
+func (s *Service) ListRules(ctx context.Context) ([]QueueRule, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id, account_id, queues FROM ai_providers
 		WHERE queues <> '' AND queues <> '[]' AND mode = $1 ORDER BY id`, string(ModeListen))
 	return sqldb.Collect(rows, err, "reading the queues that AI providers hear",
-		func(scan sqldb.ScanFunc) (r Rule, err error) {
+		func(scan sqldb.ScanFunc) (r QueueRule, err error) {
 			var queues string
 			err = scan(&r.ProviderID, &r.AccountID, &queues)
 			if err == nil {

@@ -514,8 +514,8 @@ func TestRulesAreTheQueuesOfListeners(t *testing.T) {
 		createProvider(t, s, "demo", with(`"mode":"listen","queues":[]`))
 		createProvider(t, s, "demo", with(`"mode":"listen"`))
 		createProvider(t, s, "demo", whole)
-		want := []Rule{{one.ID, "acme", []string{"sales", "support"}}, {other.ID, "demo", []string{"pool"}}}
-		slices.SortFunc(want, func(a, b Rule) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+		want := []QueueRule{{one.ID, "acme", []string{"sales", "support"}}, {other.ID, "demo", []string{"pool"}}}
+		slices.SortFunc(want, func(a, b QueueRule) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 
 		if rules, err := s.ListRules(ctx); err != nil || !reflect.DeepEqual(rules, want) {
 			t.Errorf("rules %v, %v, want %v", rules, err, want)

@@ -36,19 +36,19 @@ func New(ctx context.Context, db *sqldb.DB, accounts Accounts, auditLog *audit.L
 	return &Service{db: db, accounts: accounts, audit: auditLog}, nil
 }
 
-// Found is an account's policy.
-type Found struct {
+// FoundPolicy is an account's policy.
+type FoundPolicy struct {
 	Policy        *Policy // nil: neither the account nor one above it has one
 	PolicyAccount string  // the account that has it
 	ETag          string
 }
 
 // Find returns the policy that holds for an account.
-func (s *Service) Find(ctx context.Context, accountID string) (Found, error) {
+func (s *Service) Find(ctx context.Context, accountID string) (FoundPolicy, error) {
 	for _, id := range s.accounts.Path(accountID) {
 		text, err := s.read(ctx, s.db, id)
 		if err != nil {
-			return Found{}, err
+			return FoundPolicy{}, err
 		}
 
 		if text == "" {
@@ -57,13 +57,13 @@ func (s *Service) Find(ctx context.Context, accountID string) (Found, error) {
 
 		policy := new(Policy)
 		if err := json.Unmarshal([]byte(text), policy); err != nil {
-			return Found{}, fault.Internal(err, "the stored recording policy cannot be read")
+			return FoundPolicy{}, fault.Internal(err, "the stored recording policy cannot be read")
 		}
 
-		return Found{Policy: policy, PolicyAccount: id, ETag: entitytag.Of(id, text)}, nil
+		return FoundPolicy{Policy: policy, PolicyAccount: id, ETag: entitytag.Of(id, text)}, nil
 	}
 
-	return Found{ETag: entitytag.Of("")}, nil
+	return FoundPolicy{ETag: entitytag.Of("")}, nil
 }
 
 // Policy returns the policy that holds for an account, the zero value where there is none.
@@ -79,23 +79,23 @@ func (s *Service) Policy(ctx context.Context, accountID string) (Policy, error) 
 // Update sets an account's own policy. ifMatch is the request's If-Match header, "" for none:
 // fault.KindPrecondition if the policy that holds now does not match it. Returns
 // fault.KindInvalid with the invalid fields.
-func (s *Service) Update(ctx context.Context, accountID string, policy Policy, ifMatch string) (Found, error) {
+func (s *Service) Update(ctx context.Context, accountID string, policy Policy, ifMatch string) (FoundPolicy, error) {
 	if err := policy.check(); err != nil {
-		return Found{}, err
+		return FoundPolicy{}, err
 	}
 
 	old, err := s.Find(ctx, accountID)
 	if err != nil {
-		return Found{}, err
+		return FoundPolicy{}, err
 	}
 
 	if err := entitytag.Require(ifMatch, old.ETag); err != nil {
-		return Found{}, err
+		return FoundPolicy{}, err
 	}
 
 	text, err := json.Marshal(policy)
 	if err != nil {
-		return Found{}, fault.Internal(err, "writing the recording policy failed")
+		return FoundPolicy{}, fault.Internal(err, "writing the recording policy failed")
 	}
 
 	entry := s.audit.Entry(ctx, audit.CallRecordingUpdate, accountID, "call_recording:"+string(policy.Mode))
@@ -117,10 +117,10 @@ func (s *Service) Update(ctx context.Context, accountID string, policy Policy, i
 		return err
 	})
 	if err != nil {
-		return Found{}, sqldb.Wrap(err, "storing a recording policy")
+		return FoundPolicy{}, sqldb.Wrap(err, "storing a recording policy")
 	}
 
-	return Found{Policy: &policy, PolicyAccount: accountID, ETag: entitytag.Of(accountID, string(text))}, nil
+	return FoundPolicy{Policy: &policy, PolicyAccount: accountID, ETag: entitytag.Of(accountID, string(text))}, nil
 }
 
 // read returns an account's own policy as JSON, "" if it has none.

@@ -188,8 +188,8 @@ func isExternal(destination string) bool {
 }
 
 // rowsBySection returns the pages that the sections of the index lead to, by the section's anchor.
-func rowsBySection(index *document) map[string][]navigated {
-	rows := map[string][]navigated{}
+func rowsBySection(index *document) map[string][]navigationEntry {
+	rows := map[string][]navigationEntry{}
 	seen := map[string]bool{}
 	anchor := ""
 
@@ -210,7 +210,7 @@ func rowsBySection(index *document) map[string][]navigated {
 			target := string(link.Destination)
 			if strings.HasSuffix(target, ".md") && !strings.HasPrefix(target, "..") && !seen[target] {
 				seen[target] = true
-				rows[anchor] = append(rows[anchor], navigated{target, index.plain(link)})
+				rows[anchor] = append(rows[anchor], navigationEntry{target, index.plain(link)})
 			}
 
 			return ast.WalkSkipChildren, nil

@@ -79,18 +79,18 @@ type Site struct {
 	pages  fs.FS
 	layout Layout
 	names  []string
-	groups []group
+	groups []navigationGroup
 	frame  *template.Template
 	index  func() ([]byte, error)
 }
 
-// group is a section of the index with its pages, for the navigation.
-type group struct {
+// navigationGroup is a section of the index with its pages, for the navigation.
+type navigationGroup struct {
 	Title string
-	Pages []navigated
+	Pages []navigationEntry
 }
 
-type navigated struct{ Name, Title string }
+type navigationEntry struct{ Name, Title string }
 
 // New reads the index.
 func New(pages fs.FS, layout Layout) (*Site, error) {
@@ -203,15 +203,15 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 	return "", false
 }
 
-// found is a page of the search index.
-type found struct {
+// searchEntry is a page of the search index.
+type searchEntry struct {
 	Address  string    `json:"address"`
 	Title    string    `json:"title"`
 	Sections []Section `json:"sections"`
 }
 
 func (s *Site) searchIndex() ([]byte, error) {
-	var all []found
+	var all []searchEntry
 	for _, page := range s.names {
 		d, err := s.parse(page)
 		if err != nil {
@@ -220,7 +220,7 @@ func (s *Site) searchIndex() ([]byte, error) {
 
 		sections := d.sections()
 		if len(sections) > 0 {
-			all = append(all, found{s.layout.Page("", page), sections[0].Title, sections})
+			all = append(all, searchEntry{s.layout.Page("", page), sections[0].Title, sections})
 		}
 	}
 
@@ -228,13 +228,13 @@ func (s *Site) searchIndex() ([]byte, error) {
 }
 
 // groups returns the groups of the index: its sections, with the pages that they link first in each row.
-func groups(index *document) []group {
-	var all []group
+func groups(index *document) []navigationGroup {
+	var all []navigationGroup
 	rows := rowsBySection(index)
 	for _, section := range index.sections() {
 		pages := rows[section.Anchor]
 		if len(pages) > 0 {
-			all = append(all, group{section.Title, pages})
+			all = append(all, navigationGroup{section.Title, pages})
 		}
 	}
 	return all

@@ -7,8 +7,8 @@ import (
 	"trunkline/event"
 )
 
-// Known is what is known of an agent, its facts held side by side. It is immutable.
-type Known struct {
+// KnownAgent is what is known of an agent, its facts held side by side. It is immutable.
+type KnownAgent struct {
 	Presence event.State    `json:"presence,omitempty"` // whether it is at work: available, break, offline or other
 	Reason   string         `json:"reason,omitempty"`   // of the presence
 	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was said last; "": nothing
@@ -36,8 +36,8 @@ type AgentCall struct {
 	Ringing bool   `json:"ringing,omitempty"`
 }
 
-// shown is the state that follows from what is known of an agent.
-type shown struct {
+// shownState is the state that follows from what is known of an agent.
+type shownState struct {
 	state  event.State // "": nothing is known
 	reason string
 	after  event.State // the state after its calls; "": available
@@ -46,14 +46,14 @@ type shown struct {
 // combine is the one rule for the state of an agent, whatever the order in which its
 // facts became known: a call precedes everything; then whether it is at work; then
 // what keeps it from getting calls. now is Unix milliseconds.
-func (k *Known) combine(now int64) shown {
+func (k *KnownAgent) combine(now int64) shownState {
 	busy := k.onCall()
 	free, reason := k.withoutCall(now)
 	if busy == "" {
-		return shown{state: free, reason: reason}
+		return shownState{state: free, reason: reason}
 	}
 
-	s := shown{state: busy}
+	s := shownState{state: busy}
 	if free != event.Available && free != event.WrapUp {
 		s.after = free
 	}
@@ -63,7 +63,7 @@ func (k *Known) combine(now int64) shown {
 
 // onCall returns the state for what the agent does: ringing, talking or wrap_up, "" if
 // it does nothing of these.
-func (k *Known) onCall() event.State {
+func (k *KnownAgent) onCall() event.State {
 	inCall := func(m Member) bool { return m.InCall }
 	talks := func(c AgentCall) bool { return !c.Ringing }
 
@@ -82,7 +82,7 @@ func (k *Known) onCall() event.State {
 }
 
 // withoutCall returns the state of an agent that does nothing at the moment.
-func (k *Known) withoutCall(now int64) (event.State, string) {
+func (k *KnownAgent) withoutCall(now int64) (event.State, string) {
 	switch k.Presence {
 	case event.Offline, event.Break:
 		return k.Presence, k.Reason
@@ -112,7 +112,7 @@ func (k *Known) withoutCall(now int64) (event.State, string) {
 
 // pausedEverywhere returns the pause that began last, if the agent is paused in each
 // queue in which it is a member; otherwise nil.
-func (k *Known) pausedEverywhere() (last *Member) {
+func (k *KnownAgent) pausedEverywhere() (last *Member) {
 	for i := range k.Members {
 		m := &k.Members[i]
 		if !m.Paused {
@@ -148,7 +148,7 @@ func (e *Entry) Member(queue string) *Member {
 	return nil
 }
 
-func (k *Known) memberIndex(queue string) (at int, ok bool) {
+func (k *KnownAgent) memberIndex(queue string) (at int, ok bool) {
 	return slices.BinarySearchFunc(k.Members, queue, func(m Member, queue string) int {
 		switch {
 		case m.QueueID < queue:
@@ -163,15 +163,15 @@ func (k *Known) memberIndex(queue string) (at int, ok bool) {
 // WhatIsKnown returns a copy of what is known of an agent, for an event to change; e may
 // be nil. Of an entry without Known, which a server before facts were held side by side
 // wrote, it is derived from the shown state.
-func (e *Entry) WhatIsKnown() Known {
+func (e *Entry) WhatIsKnown() KnownAgent {
 	switch {
 	case e == nil:
-		return Known{}
+		return KnownAgent{}
 	case e.Known != nil:
 		return *e.Known
 	}
 
-	k := Known{Reason: e.Reason}
+	k := KnownAgent{Reason: e.Reason}
 	switch {
 	case agentOnly(e.State) && e.State != event.WrapUp:
 		k.Presence = e.State
@@ -197,7 +197,7 @@ func (e *Entry) WhatIsKnown() Known {
 
 // setCall adds a call, or changes whether it rings. The end of a wrap-up that was said
 // is implied.
-func (k *Known) setCall(id string, ringing bool) {
+func (k *KnownAgent) setCall(id string, ringing bool) {
 	if k.Activity == event.ActivityWrapUp || k.Activity == event.ActivityNotReady {
 		k.Activity = ""
 	}
@@ -225,7 +225,7 @@ func (k *Known) setCall(id string, ringing bool) {
 
 // dropCall removes a call. With its last call an agent neither rings nor talks, unless
 // its phone does.
-func (k *Known) dropCall(id string) {
+func (k *KnownAgent) dropCall(id string) {
 	at := slices.IndexFunc(k.Calls, func(c AgentCall) bool { return c.ID == id })
 	switch {
 	case at < 0:
@@ -243,12 +243,12 @@ func (k *Known) dropCall(id string) {
 }
 
 // hasCall reports whether a call is one of the agent's.
-func (k *Known) hasCall(id string) bool {
+func (k *KnownAgent) hasCall(id string) bool {
 	return slices.ContainsFunc(k.Calls, func(c AgentCall) bool { return c.ID == id })
 }
 
 // setMember sets what is known of a membership.
-func (k *Known) setMember(m Member) {
+func (k *KnownAgent) setMember(m Member) {
 	at, ok := k.memberIndex(m.QueueID)
 	switch {
 	case ok && k.Members[at] == m:
@@ -261,7 +261,7 @@ func (k *Known) setMember(m Member) {
 }
 
 // dropMember forgets a membership. In no queue, an agent's phone is no matter of ours.
-func (k *Known) dropMember(queue string) {
+func (k *KnownAgent) dropMember(queue string) {
 	at, ok := k.memberIndex(queue)
 	if !ok {
 		return
@@ -273,7 +273,7 @@ func (k *Known) dropMember(queue string) {
 }
 
 // equal reports whether the same is known.
-func (k *Known) equal(o *Known) bool {
+func (k *KnownAgent) equal(o *KnownAgent) bool {
 	if k == o {
 		return true
 	}
@@ -286,7 +286,7 @@ func (k *Known) equal(o *Known) bool {
 const maxCalls = 16
 
 // appendJSON appends what is known as a JSON object.
-func (k *Known) appendJSON(dst []byte) []byte {
+func (k *KnownAgent) appendJSON(dst []byte) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	o.text("presence", string(k.Presence))
 	o.text("reason", k.Reason)
@@ -369,7 +369,7 @@ func (o *objectWriter) flag(key string, set bool) {
 
 // estimatedSize estimates the size of what is known as JSON: an upper bound, unless its
 // texts need escapes. k may be nil.
-func (k *Known) estimatedSize() int {
+func (k *KnownAgent) estimatedSize() int {
 	const members, member, call = 115, 150, 30
 	if k == nil {
 		return 0

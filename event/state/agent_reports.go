@@ -8,7 +8,7 @@ import (
 
 // nextAgent returns what is known of the event's agent after it, and what it shows. agent
 // is its entry before the event, call the event's call after it; nil: none.
-func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
+func (e *Event) nextAgent(agent, call *Entry) (KnownAgent, shownState) {
 	f := &e.Facts
 	k := agent.WhatIsKnown()
 	switch {
@@ -32,7 +32,7 @@ func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
 
 // showAfter returns what an agent shows after an event. Of whom nothing is known but that
 // it had a call is available after it.
-func (k *Known) showAfter(before *Entry, now int64) shown {
+func (k *KnownAgent) showAfter(before *Entry, now int64) shownState {
 	s := k.combine(now)
 	if s.state == "" && before != nil && before.State != "" {
 		s.state = event.Available
@@ -41,7 +41,7 @@ func (k *Known) showAfter(before *Entry, now int64) shown {
 }
 
 // applyPartialReports takes in what a platform said of the agent piece by piece.
-func (k *Known) applyPartialReports(f *event.Facts) {
+func (k *KnownAgent) applyPartialReports(f *event.Facts) {
 	said := f.Agent
 	if said.Presence != "" {
 		k.Presence, k.Reason = said.Presence, emptyIfTooLong(said.Reason)
@@ -72,7 +72,7 @@ func (k *Known) applyPartialReports(f *event.Facts) {
 // applyMembershipReport takes in what a platform said of a membership and of the agent's phone. A
 // phone that is idle ends its calls, whatever the queue still counts; one that is
 // offered a call may not ring yet.
-func (k *Known) applyMembershipReport(f *event.Facts) {
+func (k *KnownAgent) applyMembershipReport(f *event.Facts) {
 	said := f.Agent
 	k.Device = said.Device
 	if k.Device == event.DeviceUnknown {
@@ -107,7 +107,7 @@ func (k *Known) applyMembershipReport(f *event.Facts) {
 
 // applyReport takes in what an event says of its agent in one word. A word that the agent has
 // nothing to do ends its calls; a break or a logout does not.
-func (k *Known) applyReport(f *event.Facts) {
+func (k *KnownAgent) applyReport(f *event.Facts) {
 	reason, said := emptyIfTooLong(f.Reason), f.State
 	if reason == event.ReasonResync {
 		reason = ""
@@ -163,7 +163,7 @@ func (k *Known) applyReport(f *event.Facts) {
 }
 
 // applyReportedState takes in a word for the state of an agent.
-func (k *Known) applyReportedState(s event.State, presence func(event.State)) {
+func (k *KnownAgent) applyReportedState(s event.State, presence func(event.State)) {
 	switch s {
 	case event.Available, event.OtherState:
 		presence(s)
@@ -199,7 +199,7 @@ func endsCall(f *event.Facts) bool {
 }
 
 // share makes a call one of the agent's if its entry says so, and else takes it away.
-func (k *Known) share(agent string, call *Entry, ended bool) {
+func (k *KnownAgent) share(agent string, call *Entry, ended bool) {
 	switch {
 	case !call.isWith(agent) || call.State == event.Held && call.AgentID != agent:
 		if ended || k.hasCall(call.ID) {
@@ -214,7 +214,7 @@ func (k *Known) share(agent string, call *Entry, ended bool) {
 
 // hearOfCall takes in an event about a call that has no entry, because it has no id or
 // one that is too long.
-func (k *Known) hearOfCall(f *event.Facts, agent *Entry) {
+func (k *KnownAgent) hearOfCall(f *event.Facts, agent *Entry) {
 	switch f.Name {
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if k.Activity != event.ActivityTalking {

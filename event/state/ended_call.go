@@ -228,7 +228,7 @@ func (c *endedCall) Append(dst []byte) []byte {
 
 func (c *endedCall) lastEvent() event.ID { return c.eventID }
 
-func (c *endedCall) class() class { return endedClass }
+func (c *endedCall) class() lifetimeClass { return endedClass }
 
 func (c *endedCall) estimatedSize() int {
 	e := c.entry()

@@ -62,7 +62,7 @@ type Value interface {
 	Append(dst []byte) []byte
 
 	lastEvent() event.ID // the event that last changed it
-	class() class
+	class() lifetimeClass
 	estimatedSize() int // estimated size of its record
 }
 
@@ -83,11 +83,11 @@ type Entry struct {
 	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
 	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
 
-	Leg      bool     `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
-	Ringing  []string `json:"ringing,omitempty"`  // call: the agents at whom it rings
-	Contacts []string `json:"contacts,omitempty"` // device: its registrations, sorted
-	Known    *Known   `json:"known,omitempty"`    // agent: what its state follows from
-	History  *History `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
+	Leg      bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
+	Ringing  []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
+	Contacts []string    `json:"contacts,omitempty"` // device: its registrations, sorted
+	Known    *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
+	History  *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
 // Visits reports whether the call is in a queue: it waits there, or an agent of the queue
@@ -286,11 +286,11 @@ func (e *Entry) Expires() event.ID { return expiryOf(e) }
 // expiryOf is Expires of any value. An id is a time in nanoseconds, so a lifetime can be added to it.
 func expiryOf(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
 
-// class is a set of entries with the same lifetime.
-type class uint8
+// lifetimeClass is a set of entries with the same lifetime.
+type lifetimeClass uint8
 
 const (
-	endedClass class = iota
+	endedClass lifetimeClass = iota
 	callClass
 	deviceClass
 	offlineClass
@@ -306,7 +306,7 @@ var classAges = [classes]time.Duration{
 
 func (e *Entry) lastEvent() event.ID { return e.EventID }
 
-func (e *Entry) class() class {
+func (e *Entry) class() lifetimeClass {
 	switch {
 	case e.State == event.Ended && e.Kind == Call, e.State == event.Unregistered && e.Kind == Device:
 		return endedClass
@@ -325,7 +325,7 @@ func (e *Entry) class() class {
 // Position is set.
 type Record struct {
 	Entry    *Entry
-	Numbers  *Numbers
+	Numbers  *SeenNumbers
 	Deleted  *Key // the agent, call, device or numbers were deleted
 	Position *Position
 	EventID  event.ID // of the value, tombstone or position; 0: a tombstone without one

@@ -58,7 +58,7 @@ func (p *Partition) setOtherID(e *Event) {
 	// Offline, so that no snapshot shows the agent twice.
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
 		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
-		Known: &Known{SameAs: e.Facts.AgentID}}
+		Known: &KnownAgent{SameAs: e.Facts.AgentID}}
 
 	if other != nil && other.Known != nil && other.Known.SameAs == e.Facts.AgentID {
 		next.Since, next.Name = other.Since, other.Name
@@ -68,7 +68,7 @@ func (p *Partition) setOtherID(e *Event) {
 }
 
 // showAgent writes an agent's entry with what is known of it.
-func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows shown, call *Entry) {
+func (p *Partition) showAgent(e *Event, next, before *Entry, known *KnownAgent, shows shownState, call *Entry) {
 	e.setState(next, shows.state)
 	if before != nil && before.State == event.Break && next.State == event.Break {
 		next.Since = max(next.Since, e.breakSetAgain(before, known))
@@ -86,7 +86,7 @@ func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows
 
 // breakSetAgain returns when an agent's break was set again while it lasted, for platforms
 // that tell this: a status, or the pause that began last. Unix seconds; 0: it was not.
-func (e *Event) breakSetAgain(before *Entry, known *Known) int64 {
+func (e *Event) breakSetAgain(before *Entry, known *KnownAgent) int64 {
 	f, was := &e.Facts, before.WhatIsKnown()
 	if f.Agent == nil || f.AgentID != before.ID {
 		return 0
@@ -105,7 +105,7 @@ func (e *Event) breakSetAgain(before *Entry, known *Known) int64 {
 
 // showCall sets the one of an agent's calls that its entry shows: rather one on which it
 // talks than one that rings, and rather a caller in a queue than a leg.
-func (p *Partition) showCall(e *Event, next, before *Entry, known *Known, changed *Entry) {
+func (p *Partition) showCall(e *Event, next, before *Entry, known *KnownAgent, changed *Entry) {
 	var best *Entry
 	rank := 0
 	for _, c := range known.Calls {
@@ -206,7 +206,7 @@ func (p *Partition) releaseExpired(call *Entry, before, now event.ID) {
 
 // releaseCalls takes from the agent the calls that it has no longer: its platform said
 // that it does nothing.
-func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
+func (p *Partition) releaseCalls(e *Event, before *Entry, known *KnownAgent) {
 	if before == nil {
 		return
 	}

@@ -49,10 +49,10 @@ type replacement struct {
 type node struct {
 	value              Value
 	batch              uint32 // Partition.batch at its creation
-	inClass, inAccount links
+	inClass, inAccount listLinks
 }
 
-type links struct{ before, after *node }
+type listLinks struct{ before, after *node }
 
 // account holds the heads of the lists of an account's entries.
 type account struct {
@@ -81,7 +81,7 @@ func NewPartition() *Partition {
 	p := &Partition{entries: map[Key]*node{}, accounts: map[string]*account{},
 		limits: [kinds]int{maxPerAccount, maxPerAccount, maxPerAccount, maxNumbers}}
 	for i := range p.classes {
-		p.classes[i].inClass = links{&p.classes[i], &p.classes[i]}
+		p.classes[i].inClass = listLinks{&p.classes[i], &p.classes[i]}
 	}
 	return p
 }
@@ -154,17 +154,17 @@ func (p *Partition) Values() []Value {
 	return all
 }
 
-// Mark is a state of a partition to which Rollback can return, until the next Commit.
-type Mark struct {
+// RollbackPoint is a state of a partition to which Rollback can return, until the next Commit.
+type RollbackPoint struct {
 	changes int
 	last    event.ID
 }
 
 // Mark returns a mark of the current state.
-func (p *Partition) Mark() Mark { return Mark{len(p.journal), p.lastFolded} }
+func (p *Partition) Mark() RollbackPoint { return RollbackPoint{len(p.journal), p.lastFolded} }
 
 // Rollback returns to the state at m.
-func (p *Partition) Rollback(m Mark) {
+func (p *Partition) Rollback(m RollbackPoint) {
 	for i := len(p.journal) - 1; i >= m.changes; i-- {
 		c := &p.journal[i]
 		if c.now != nil {
@@ -182,7 +182,7 @@ func (p *Partition) Rollback(m Mark) {
 }
 
 // Reset returns to the state at the last Commit.
-func (p *Partition) Reset() { p.Rollback(Mark{0, p.durable}) }
+func (p *Partition) Reset() { p.Rollback(RollbackPoint{0, p.durable}) }
 
 // Change is the new value of a key.
 type Change struct {
@@ -287,13 +287,13 @@ func (p *Partition) place(n *node) {
 		last = last.inClass.before
 	}
 
-	n.inClass = links{last, last.inClass.after}
+	n.inClass = listLinks{last, last.inClass.after}
 	head = &own.heads[kind]
 	for last = head.inAccount.before; last != head && n.before(last); {
 		last = last.inAccount.before
 	}
 
-	n.inAccount = links{last, last.inAccount.after}
+	n.inAccount = listLinks{last, last.inAccount.after}
 }
 
 func (n *node) before(o *node) bool {
@@ -337,7 +337,7 @@ func (p *Partition) account(k Key) *account {
 	if own == nil {
 		own = &account{}
 		for i := range own.heads {
-			own.heads[i].inAccount = links{&own.heads[i], &own.heads[i]}
+			own.heads[i].inAccount = listLinks{&own.heads[i], &own.heads[i]}
 		}
 		p.accounts[k.Account] = own
 	}

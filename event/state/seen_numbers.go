@@ -11,10 +11,10 @@ import (
 	"trunkline/event"
 )
 
-// Numbers is a bitmap of numbersPerRecord consecutive numbers of a platform's run that
+// SeenNumbers is a bitmap of numbersPerRecord consecutive numbers of a platform's run that
 // were folded: the value of a record on cc.state, with which the normalizer detects
 // repeated events.
-type Numbers struct {
+type SeenNumbers struct {
 	Run     string
 	First   uint64   // the first of the numbers, a multiple of numbersPerRecord
 	EventID event.ID // the last event that added one
@@ -37,7 +37,7 @@ func (p *Partition) Seen(id event.ID, i event.Identity) bool {
 	if n == nil {
 		return false
 	}
-	numbers := n.value.(*Numbers)
+	numbers := n.value.(*SeenNumbers)
 	return !numbers.expired(id) && numbers.has(i.Number)
 }
 
@@ -48,11 +48,11 @@ func (p *Partition) foldIdentity(e *Event) {
 	}
 
 	key := numbersKey(e.Identity)
-	next := &Numbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
+	next := &SeenNumbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
 	n := p.entries[key]
 	// An expired record may not be deleted yet, see maxExpirePerEvent.
-	if n != nil && !n.value.(*Numbers).expired(e.ID) {
-		next.set = n.value.(*Numbers).set
+	if n != nil && !n.value.(*SeenNumbers).expired(e.ID) {
+		next.set = n.value.(*SeenNumbers).set
 	}
 
 	next.add(e.Identity.Number)
@@ -60,17 +60,17 @@ func (p *Partition) foldIdentity(e *Event) {
 	p.makeRoom(key, e.ID)
 }
 
-func (n *Numbers) has(number uint64) bool {
+func (n *SeenNumbers) has(number uint64) bool {
 	at := number % numbersPerRecord
 	return n.set[at/64]>>(at%64)&1 != 0
 }
 
-func (n *Numbers) add(number uint64) {
+func (n *SeenNumbers) add(number uint64) {
 	at := number % numbersPerRecord
 	n.set[at/64] |= 1 << (at % 64)
 }
 
-func (n *Numbers) expired(at event.ID) bool { return n.EventID+event.ID(numbersAge) <= at }
+func (n *SeenNumbers) expired(at event.ID) bool { return n.EventID+event.ID(numbersAge) <= at }
 
 // numbersKey returns the key of the record with the identity's number.
 func numbersKey(i event.Identity) Key {
@@ -80,7 +80,7 @@ func numbersKey(i event.Identity) Key {
 }
 
 // Key returns the key of the numbers.
-func (n *Numbers) Key() Key { return numbersKey(event.Identity{Run: n.Run, Number: n.First}) }
+func (n *SeenNumbers) Key() Key { return numbersKey(event.Identity{Run: n.Run, Number: n.First}) }
 
 // wireNumbers is the value of the record. Bit b of byte i of Numbers stands for the
 // number First + 8*i + b; trailing zero bytes are omitted.
@@ -93,7 +93,7 @@ type wireNumbers struct {
 }
 
 // Append appends the value of the record.
-func (n *Numbers) Append(dst []byte) []byte {
+func (n *SeenNumbers) Append(dst []byte) []byte {
 	dst = append(dst, `{"kind":"identity","run":`...)
 	dst = event.AppendString(dst, n.Run)
 	dst = append(dst, `,"first":`...)
@@ -118,13 +118,13 @@ func (n *Numbers) Append(dst []byte) []byte {
 }
 
 // parseNumbers parses the format of Append.
-func parseNumbers(k Key, value []byte) (*Numbers, error) {
+func parseNumbers(k Key, value []byte) (*SeenNumbers, error) {
 	var w wireNumbers
 	if err := json.Unmarshal(value, &w); err != nil {
 		return nil, fmt.Errorf("reading numbers: %w", err)
 	}
 
-	n := &Numbers{Run: w.Run, First: w.First, EventID: w.EventID}
+	n := &SeenNumbers{Run: w.Run, First: w.First, EventID: w.EventID}
 	if w.First%numbersPerRecord != 0 || len(w.Numbers) > numbersPerRecord/8 || !(event.Identity{Run: w.Run}).Valid() ||
 		n.Key() != k {
 		return nil, errForeign
@@ -137,12 +137,12 @@ func parseNumbers(k Key, value []byte) (*Numbers, error) {
 	return n, nil
 }
 
-func (n *Numbers) lastEvent() event.ID { return n.EventID }
+func (n *SeenNumbers) lastEvent() event.ID { return n.EventID }
 
-func (n *Numbers) class() class { return identityClass }
+func (n *SeenNumbers) class() lifetimeClass { return identityClass }
 
 // estimatedSize returns an upper bound of the size of the record.
-func (n *Numbers) estimatedSize() int {
+func (n *SeenNumbers) estimatedSize() int {
 	const framing, members = 64, 130
 	return framing + members + 2*len(n.Run) + base64.StdEncoding.EncodedLen(numbersPerRecord/8)
 }

@@ -87,7 +87,7 @@ func TestWhatExpiresAtOnceIsForgottenEventByEvent(t *testing.T) {
 func TestNumbersAreReadAsTheyAreWritten(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		n := &Numbers{Run: `r|"/` + fmt.Sprint(random.IntN(9)),
+		n := &SeenNumbers{Run: `r|"/` + fmt.Sprint(random.IntN(9)),
 			First:   numbersPerRecord * random.Uint64N(math.MaxUint64/numbersPerRecord),
 			EventID: 1_700_000_000_000_000_000}
 

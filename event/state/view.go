@@ -16,7 +16,7 @@ type View struct {
 
 	accounts map[string]map[entityKey]Value
 	sizes    map[Kind]int
-	numbers  map[Key]*Numbers
+	numbers  map[Key]*SeenNumbers
 	folded   *Position
 	staged   []Record // of a batch whose position has not been read yet
 }
@@ -29,7 +29,7 @@ type entityKey struct {
 
 // NewView returns the view of an empty topic.
 func NewView() *View {
-	return &View{accounts: map[string]map[entityKey]Value{}, sizes: map[Kind]int{}, numbers: map[Key]*Numbers{}}
+	return &View{accounts: map[string]map[entityKey]Value{}, sizes: map[Kind]int{}, numbers: map[Key]*SeenNumbers{}}
 }
 
 // Apply applies the next record. Entries become visible with the position of their
@@ -131,7 +131,7 @@ func (v *View) put(r *Record) {
 
 // setNumbers sets or, with nil, deletes the numbers of a key, unless a later event has
 // changed them.
-func (v *View) setNumbers(k Key, n *Numbers, id event.ID) {
+func (v *View) setNumbers(k Key, n *SeenNumbers, id event.ID) {
 	before := v.numbers[k]
 	switch {
 	case before != nil && id != 0 && id < before.EventID:

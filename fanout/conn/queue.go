@@ -127,7 +127,7 @@ func (q *Queue) copyOut(from, to int) {
 		}
 	}
 
-	b := &copies{frames: make([]Frame, 0, to-from)}
+	b := &copiedFrames{frames: make([]Frame, 0, to-from)}
 	b.Allocate(size)
 	for i, f := range q.frames[from:to] {
 		start := len(b.bytes)
@@ -144,8 +144,8 @@ func (q *Queue) copyOut(from, to int) {
 	}
 }
 
-// copies is a block with its frames.
-type copies struct {
+// copiedFrames is a block with its frames.
+type copiedFrames struct {
 	Block
 	frames []Frame
 }

@@ -146,7 +146,7 @@ func offersDeflate(r *http.Request) bool {
 // hijacker passes gorilla a connection whose writes can be discarded.
 type hijacker struct {
 	http.ResponseWriter
-	conn *muteConn
+	conn *discardingConn
 }
 
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -154,18 +154,18 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.conn = &muteConn{Conn: c}
+	h.conn = &discardingConn{Conn: c}
 	return h.conn, rw, nil
 }
 
-// muteConn discards writes by gorilla after the handshake (the close frame for a
+// discardingConn discards writes by gorilla after the handshake (the close frame for a
 // protocol error), which would land in the middle of frames sent by Conn.
-type muteConn struct {
+type discardingConn struct {
 	net.Conn
 	mute atomic.Bool
 }
 
-func (c *muteConn) Write(b []byte) (int, error) {
+func (c *discardingConn) Write(b []byte) (int, error) {
 	if c.mute.Load() {
 		return len(b), nil
 	}

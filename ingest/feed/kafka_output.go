@@ -24,8 +24,8 @@ type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 
-// output stores the records of a feed in Kafka.
-type output struct {
+// kafkaOutput stores the records of a feed in Kafka.
+type kafkaOutput struct {
 	producer  Producer
 	tracer    *tracing.Tracer // nil disables tracing
 	onDropped func(records int)
@@ -33,7 +33,7 @@ type output struct {
 }
 
 // send stores records and retries without limit. It returns false if ctx ended first.
-func (o *output) send(ctx context.Context, records []kafka.Record) bool {
+func (o *kafkaOutput) send(ctx context.Context, records []kafka.Record) bool {
 	spans := o.startSpans(ctx, records)
 	sent := o.produceWithRetry(ctx, records)
 	for _, span := range spans {
@@ -48,7 +48,7 @@ func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 }
 
 // startSpans starts a span for each topic and adds its context to the records' headers.
-func (o *output) startSpans(ctx context.Context, records []kafka.Record) []tracing.Span {
+func (o *kafkaOutput) startSpans(ctx context.Context, records []kafka.Record) []tracing.Span {
 	if o.tracer == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (o *output) startSpans(ctx context.Context, records []kafka.Record) []traci
 	return spans
 }
 
-func (o *output) produceWithRetry(ctx context.Context, records []kafka.Record) bool {
+func (o *kafkaOutput) produceWithRetry(ctx context.Context, records []kafka.Record) bool {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		err := o.producer.Produce(ctx, records...)

@@ -16,7 +16,7 @@ import (
 // that of another span. Without tracing they have none.
 func TestRecordsHaveTheirTrace(t *testing.T) {
 	k, seen := newFakeKafka(), tracetest.NewSpanRecorder()
-	out := &output{k, tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen))), func(int) {},
+	out := &kafkaOutput{k, tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen))), func(int) {},
 		slog.New(slog.DiscardHandler)}
 	raw := kafka.Record{Topic: event.TopicRaw, Value: []byte("{}"),
 		Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}}

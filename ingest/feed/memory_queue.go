@@ -12,7 +12,7 @@ type memoryQueue struct {
 	appended chan struct{}
 
 	mu      sync.Mutex
-	entries []entry
+	entries []queueEntry
 	first   int64 // position of the first entry
 }
 
@@ -21,7 +21,7 @@ func newMemoryQueue(session Acknowledger) *memoryQueue {
 }
 
 // Append adds records.
-func (q *memoryQueue) Append(entries []entry) error {
+func (q *memoryQueue) Append(entries []queueEntry) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.entries = append(q.entries, entries...)
@@ -30,14 +30,14 @@ func (q *memoryQueue) Append(entries []entry) error {
 }
 
 // End returns the position after the last record.
-func (q *memoryQueue) End() position {
+func (q *memoryQueue) End() queuePosition {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return position{0, q.first + int64(len(q.entries))}
+	return queuePosition{0, q.first + int64(len(q.entries))}
 }
 
 // Next returns the records before limit and the position after them.
-func (q *memoryQueue) Next(limit position) ([]entry, position, error) {
+func (q *memoryQueue) Next(limit queuePosition) ([]queueEntry, queuePosition, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size := 0, 0
@@ -45,11 +45,11 @@ func (q *memoryQueue) Next(limit position) ([]entry, position, error) {
 		size += len(q.entries[n].record.Value)
 		n++
 	}
-	return q.entries[:n:n], position{0, q.first + int64(n)}, nil
+	return q.entries[:n:n], queuePosition{0, q.first + int64(n)}, nil
 }
 
 // Done acknowledges the records before p to the platform.
-func (q *memoryQueue) Done(ctx context.Context, p position) error {
+func (q *memoryQueue) Done(ctx context.Context, p queuePosition) error {
 	q.mu.Lock()
 	n := p.offset - q.first
 	last := q.entries[n-1].delivery

@@ -85,7 +85,7 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	}
 	p.mu.Unlock()
 
-	if n.spool.End() != (position{}) {
+	if n.spool.End() != (queuePosition{}) {
 		t.Error("events went through the spool")
 	}
 }

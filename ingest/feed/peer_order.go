@@ -16,16 +16,16 @@ const (
 	peerDelay = storeTimeout + 500*time.Millisecond
 )
 
-// progress is the status that a node publishes to keep the events of two nodes in order.
-type progress struct {
+// nodeProgress is the status that a node publishes to keep the events of two nodes in order.
+type nodeProgress struct {
 	Sent    Identity `json:"sent"`    // identity of the last event that Kafka has
 	Pending bool     `json:"pending"` // Kafka does not have all events that may be sent
 	First   Identity `json:"first"`   // identity of the first held event of the connection; zero if no events are held
 }
 
-// peer is the progress of another node, and its age.
-type peer struct {
-	progress
+// peerProgress is the progress of another node, and its age.
+type peerProgress struct {
+	nodeProgress
 	age time.Duration
 }
 
@@ -39,7 +39,7 @@ type heldConnection struct {
 
 // holdForPeers holds the events from a position on if another node may read the platform. Events that
 // are held already stay held.
-func (r *runner) holdForPeers(from position) {
+func (r *runner) holdForPeers(from queuePosition) {
 	if r.cfg.Redundancy < 2 || r.store.singleNode() {
 		return
 	}
@@ -131,7 +131,7 @@ func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool
 // hasSentBefore reports whether a node has sent the events before b. It has if it sent the first event of b or
 // a later one, or if it sent everything that it had read peerDelay after b's first event and holds no
 // earlier events itself.
-func (p *peer) hasSentBefore(b heldConnection) bool {
+func (p *peerProgress) hasSentBefore(b heldConnection) bool {
 	if atLeast(p.Sent, b.first) {
 		return true
 	}
@@ -146,9 +146,9 @@ func atLeast(a, b Identity) bool {
 }
 
 // progress returns this node's progress for the other nodes.
-func (r *runner) progress() progress {
+func (r *runner) progress() nodeProgress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sent, pending := r.sender.progress()
-	return progress{Sent: sent, Pending: pending, First: r.heldConnection.first}
+	return nodeProgress{Sent: sent, Pending: pending, First: r.heldConnection.first}
 }

@@ -118,23 +118,23 @@ func TestWhichProgressIsAhead(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		held     heldConnection
-		progress progress
+		progress nodeProgress
 		want     bool
 	}{
-		{"sent the same event", now, progress{Sent: id(150), Pending: true}, true},
-		{"sent an earlier event, and has more", at150, progress{Sent: id(149), Pending: true}, false},
+		{"sent the same event", now, nodeProgress{Sent: id(150), Pending: true}, true},
+		{"sent an earlier event, and has more", at150, nodeProgress{Sent: id(149), Pending: true}, false},
 		{"sent a later event of another run", at150,
-			progress{Sent: Identity{Run: "before", Number: 500}, Pending: true}, false},
-		{"has sent all that it had read by now", now, progress{Sent: id(149)}, false}, // it may read another one
-		{"has sent all that it had read long after", at150, progress{Sent: id(149)}, true},
-		{"holds earlier events", at150, progress{First: id(149)}, false},
-		{"holds the same event", at150, progress{First: id(150)}, true},
-		{"holds events of another run", at150, progress{First: Identity{Run: "after", Number: 200}}, false},
-		{"has all sent, no event since", old, progress{Sent: id(149)}, true},
-		{"has some to send, no event since", old, progress{Sent: id(149), Pending: true}, false},
-		{"holds events, no event since", old, progress{First: id(149)}, false},
+			nodeProgress{Sent: Identity{Run: "before", Number: 500}, Pending: true}, false},
+		{"has sent all that it had read by now", now, nodeProgress{Sent: id(149)}, false}, // it may read another one
+		{"has sent all that it had read long after", at150, nodeProgress{Sent: id(149)}, true},
+		{"holds earlier events", at150, nodeProgress{First: id(149)}, false},
+		{"holds the same event", at150, nodeProgress{First: id(150)}, true},
+		{"holds events of another run", at150, nodeProgress{First: Identity{Run: "after", Number: 200}}, false},
+		{"has all sent, no event since", old, nodeProgress{Sent: id(149)}, true},
+		{"has some to send, no event since", old, nodeProgress{Sent: id(149), Pending: true}, false},
+		{"holds events, no event since", old, nodeProgress{First: id(149)}, false},
 	} {
-		if got := (&peer{progress: test.progress}).hasSentBefore(test.held); got != test.want {
+		if got := (&peerProgress{nodeProgress: test.progress}).hasSentBefore(test.held); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -143,13 +143,13 @@ func TestWhichProgressIsAhead(t *testing.T) {
 // A node that is not alive any more, and one that sends nothing for long, hold nothing up.
 func TestEventsAreHeldForALimitedTime(t *testing.T) {
 	store := openTestStore(t, testservice.Postgres(t))
-	stuck := progress{Pending: true}
+	stuck := nodeProgress{Pending: true}
 	if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: "stuck"}, stuck, nil); err != nil {
 		t.Fatal(err)
 	}
 
 	all, err := store.peers(t.Context(), "pbx", "b", time.Hour)
-	if err != nil || len(all) != 1 || all[0].progress != stuck {
+	if err != nil || len(all) != 1 || all[0].nodeProgress != stuck {
 		t.Fatalf("progress %v, %v; want that of one other node", all, err)
 	}
 

@@ -203,7 +203,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 
 // recordSubjects starts recording the subjects of events, and returns the position after the events
 // read before.
-func (r *runner) recordSubjects(eventSender *sender) position {
+func (r *runner) recordSubjects(eventSender *sender) queuePosition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changedSubjects = map[string]bool{}
@@ -241,7 +241,7 @@ func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapsho
 }
 
 // readState waits until the state includes the records before a position, and reads it.
-func (r *runner) readState(ctx context.Context, eventSender *sender, until position,
+func (r *runner) readState(ctx context.Context, eventSender *sender, until queuePosition,
 	states *stateReader) ([]*state.Entry, error) {
 	// This wait is not limited by stateTimeout, because Kafka may be unavailable for a long time.
 	if !eventSender.waitSent(ctx, until) {

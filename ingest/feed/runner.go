@@ -27,7 +27,7 @@ type runner struct {
 	store     *Store
 	log       *slog.Logger
 	kafka     Log
-	output    *output
+	output    *kafkaOutput
 	metrics   feedMetrics
 	recoverer *panics.Recoverer
 
@@ -88,7 +88,7 @@ func newRun() string {
 
 // runUntil runs the feed until ctx ends.
 func (r *runner) runUntil(ctx context.Context) {
-	r.holdForPeers(position{}) // records of an earlier process
+	r.holdForPeers(queuePosition{}) // records of an earlier process
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
 	running.Go(func() { r.releaseHeldEvents(ctx) })
@@ -217,7 +217,7 @@ func (r *runner) openSession(ctx context.Context, cancel context.CancelCauseFunc
 
 // readEvents reads the session into the queue until it ends.
 func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep bool) error {
-	var entries []entry
+	var entries []queueEntry
 	for {
 		events, err := session.Read(ctx)
 		if err != nil {
@@ -280,15 +280,15 @@ func (r *runner) countSpoolLoss(records int) {
 
 // entryOf returns the record of an event, or false if there is nothing to store. With keep the record
 // shares no memory with the event.
-func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
+func (r *runner) entryOf(e *Event, now time.Time, keep bool) (queueEntry, bool) {
 	if e.Value == nil {
-		return entry{}, false
+		return queueEntry{}, false
 	}
 
 	if len(e.Value) > maxValue {
 		r.metrics.dropped.add(1)
 		r.log.Error("event dropped: too large for Kafka", "bytes", len(e.Value))
-		return entry{}, false
+		return queueEntry{}, false
 	}
 
 	if e.Account == "" {
@@ -325,7 +325,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		record.Value = bytes.Clone(e.Value)
 	}
 
-	return entry{readAt: now, record: record, delivery: e.Delivery}, true
+	return queueEntry{readAt: now, record: record, delivery: e.Delivery}, true
 }
 
 // warnUnknown logs, once for each name, how to map it to an account.
@@ -341,7 +341,7 @@ func (r *runner) warnUnknown(names []string) {
 }
 
 // enqueue adds entries to the queue. It blocks while the queue is full, which stops reading.
-func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events []Event) error {
+func (r *runner) enqueue(ctx context.Context, q queue, entries []queueEntry, events []Event) error {
 	full := false
 	for {
 		err := r.tryAppend(q, entries, events)
@@ -370,7 +370,7 @@ func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events [
 }
 
 // tryAppend adds entries to the queue and records the subjects of their events.
-func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
+func (r *runner) tryAppend(q queue, entries []queueEntry, events []Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

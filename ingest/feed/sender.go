@@ -14,10 +14,10 @@ import (
 // queue holds records between reading and Kafka. It is the spool or, for an Acknowledger's session, a
 // memoryQueue.
 type queue interface {
-	Append(entries []entry) error
-	End() position
-	Next(limit position) (entries []entry, next position, err error)
-	Done(ctx context.Context, p position) error
+	Append(entries []queueEntry) error
+	End() queuePosition
+	Next(limit queuePosition) (entries []queueEntry, next queuePosition, err error)
+	Done(ctx context.Context, p queuePosition) error
 	Wake() <-chan struct{}
 }
 
@@ -25,7 +25,7 @@ type queue interface {
 // succeeds; repeats have the same identity, so that the normalizer drops them.
 type sender struct {
 	queue  queue
-	output *output
+	output *kafkaOutput
 	// drainTimeout is the time, after Run's context has ended, to store and acknowledge the records in
 	// progress, so that the platform does not send them again.
 	drainTimeout time.Duration
@@ -33,13 +33,13 @@ type sender struct {
 	oldestUnsentAt atomic.Int64 // Unix nanoseconds at which the first unsent record was read; 0 if all are sent
 
 	mu           sync.Mutex
-	limit        *position     // records from this position on are held; nil if none
-	sent         position      // Kafka has all records before it
-	lastIdentity Identity      // identity of the last record that Kafka has; zero if none since the start
-	changed      chan struct{} // closed and replaced when limit or sent change
+	limit        *queuePosition // records from this position on are held; nil if none
+	sent         queuePosition  // Kafka has all records before it
+	lastIdentity Identity       // identity of the last record that Kafka has; zero if none since the start
+	changed      chan struct{}  // closed and replaced when limit or sent change
 }
 
-func newSender(q queue, o *output) *sender {
+func newSender(q queue, o *kafkaOutput) *sender {
 	return &sender{queue: q, output: o, changed: make(chan struct{})}
 }
 
@@ -81,7 +81,7 @@ func (s *sender) Run(ctx context.Context) error {
 }
 
 // updateOldestUnsent sets oldestUnsentAt when there is nothing to send: to zero, or to about now if records are held.
-func (s *sender) updateOldestUnsent(next position) {
+func (s *sender) updateOldestUnsent(next queuePosition) {
 	switch {
 	case !next.before(s.queue.End()):
 		s.oldestUnsentAt.Store(0)
@@ -91,7 +91,7 @@ func (s *sender) updateOldestUnsent(next position) {
 }
 
 // sendToKafka stores records in Kafka and retries without limit. It returns false if ctx ended first.
-func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
+func (s *sender) sendToKafka(ctx context.Context, entries []queueEntry) bool {
 	records := make([]kafka.Record, len(entries))
 	for i := range entries {
 		records[i] = entries[i].record
@@ -111,7 +111,7 @@ func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 
 // sendLimit returns the position before which records may be sent, and a channel that is closed when it
 // changes.
-func (s *sender) sendLimit() (position, <-chan struct{}) {
+func (s *sender) sendLimit() (queuePosition, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit != nil {
@@ -121,7 +121,7 @@ func (s *sender) sendLimit() (position, <-chan struct{}) {
 }
 
 // hold holds the records from p on. Records that are held already stay held.
-func (s *sender) hold(p position) {
+func (s *sender) hold(p queuePosition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit == nil || p.before(*s.limit) {
@@ -140,7 +140,7 @@ func (s *sender) release() {
 
 // setSent records that Kafka has all records before p. last is the last of them; nil leaves the last
 // identity unchanged.
-func (s *sender) setSent(p position, last *kafka.Record) {
+func (s *sender) setSent(p queuePosition, last *kafka.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last != nil {
@@ -172,7 +172,7 @@ func (s *sender) waitReleased(ctx context.Context) bool {
 }
 
 // waitSent waits until Kafka has all records before p. It returns false if ctx ended first.
-func (s *sender) waitSent(ctx context.Context, p position) bool {
+func (s *sender) waitSent(ctx context.Context, p queuePosition) bool {
 	return s.wait(ctx, func() bool { return !s.sent.before(p) })
 }
 

@@ -83,7 +83,7 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 		return nil, err
 	}
 
-	out := &output{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
+	out := &kafkaOutput{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
 	r := &runner{
 		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
 		kafka: deps.Log, output: out,

@@ -750,7 +750,8 @@ func TestAKilledNodeIsNotListed(t *testing.T) {
 	for _, url := range []string{"", testservice.Postgres(t)} {
 		store := openTestStore(t, url)
 		for _, node := range []string{"killed", "alive"} {
-			if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: node, State: StateConnected}, progress{},
+			if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: node, State: StateConnected},
+				nodeProgress{},
 				nil); err != nil {
 				t.Fatal(err)
 			}

@@ -19,13 +19,13 @@ import (
 	"trunkline/internal/setting"
 )
 
-// position is a place in a queue of records. Positions of one queue are ordered.
-type position struct {
+// queuePosition is a place in a queue of records. Positions of one queue are ordered.
+type queuePosition struct {
 	segment uint64
 	offset  int64
 }
 
-func (p position) before(q position) bool {
+func (p queuePosition) before(q queuePosition) bool {
 	return p.segment < q.segment || p.segment == q.segment && p.offset < q.offset
 }
 
@@ -64,7 +64,7 @@ type spool struct {
 	lastNumber  spoolNumber // of the last record appended
 
 	mu            sync.Mutex
-	tail          position         // after the last complete record
+	tail          queuePosition    // after the last complete record
 	sizes         map[uint64]int64 // of the segments
 	unsynced      segmentFile      // written to since the last sync
 	syncErr       error
@@ -72,10 +72,10 @@ type spool struct {
 
 	// Used by the goroutine that reads.
 	reader           *os.File
-	readerSegment    uint64      // the reader's segment
-	head             position    // to read next
-	lastRead         spoolNumber // of the last record read
-	reported         uint64      // lost records behind lastRead that onLost was called for
+	readerSegment    uint64        // the reader's segment
+	head             queuePosition // to read next
+	lastRead         spoolNumber   // of the last record read
+	reported         uint64        // lost records behind lastRead that onLost was called for
 	chunk            []byte
 	checkpoint       *os.File
 	checkpointNumber int64
@@ -151,7 +151,7 @@ func (s *spool) findSegments() error {
 
 		s.sizes[segment] = info.Size()
 		s.size.Add(info.Size())
-		end := (position{segment, info.Size()})
+		end := (queuePosition{segment, info.Size()})
 		if s.tail.before(end) {
 			s.tail = end
 		}
@@ -190,7 +190,7 @@ func (s *spool) openCheckpoint() error {
 	// Continue with the first existing segment: segments may have been deleted by a checkpoint that was
 	// not written to disk.
 	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
-		s.head = position{first, 0}
+		s.head = queuePosition{first, 0}
 	}
 	if s.tail.before(s.head) { // its segment was deleted: do not reuse its number
 		s.tail = s.head
@@ -201,19 +201,19 @@ func (s *spool) openCheckpoint() error {
 
 // parseCheckpoint parses one place: the checkpoint's number, the position's segment and offset, the number and
 // process of the last record before it (zero in a checkpoint of an earlier version), and a checksum.
-func parseCheckpoint(b []byte) (number int64, p position, last spoolNumber, ok bool) {
+func parseCheckpoint(b []byte) (number int64, p queuePosition, last spoolNumber, ok bool) {
 	sum := crc32.Checksum(b[:len(b)-4], castagnoli)
 	if sum != binary.BigEndian.Uint32(b[len(b)-4:]) {
-		return 0, position{}, spoolNumber{}, false
+		return 0, queuePosition{}, spoolNumber{}, false
 	}
 	word := func(i int) uint64 { return binary.BigEndian.Uint64(b[8*i:]) }
 	last = spoolNumber{binary.BigEndian.Uint32(b[32:]), word(3)}
-	return int64(word(0)), position{word(1), int64(word(2))}, last, true
+	return int64(word(0)), queuePosition{word(1), int64(word(2))}, last, true
 }
 
 // Done stores a checkpoint: Kafka has all records before p, and they are not read again. It repeats what fails
 // until ctx ends: the disk may have recovered.
-func (s *spool) Done(ctx context.Context, p position) error {
+func (s *spool) Done(ctx context.Context, p queuePosition) error {
 	for {
 		err := s.storeCheckpoint(p)
 		if err == nil || ctx.Err() != nil {
@@ -225,7 +225,7 @@ func (s *spool) Done(ctx context.Context, p position) error {
 }
 
 // storeCheckpoint writes the checkpoint at p and deletes the segments before it.
-func (s *spool) storeCheckpoint(p position) error {
+func (s *spool) storeCheckpoint(p queuePosition) error {
 	// Number and position belong together: of an earlier position the number is not known.
 	last := s.lastRead
 	if p != s.head {
@@ -291,14 +291,14 @@ func signal(c chan struct{}) {
 }
 
 // End returns the position after the last record.
-func (s *spool) End() position {
+func (s *spool) End() queuePosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tail
 }
 
 // Append appends all of the records or none. The error is errSpoolFull if there is no space.
-func (s *spool) Append(entries []entry) error {
+func (s *spool) Append(entries []queueEntry) error {
 	s.buffer = s.buffer[:0]
 	for i := range entries {
 		start := len(s.buffer)
@@ -364,7 +364,7 @@ func (s *spool) rotate() error {
 		}
 	}
 
-	next := position{s.End().segment + 1, 0}
+	next := queuePosition{s.End().segment + 1, 0}
 	if s.writeFailed && s.End().offset == 0 && next.segment > 1 { // the failed segment is empty
 		next.segment--
 	}

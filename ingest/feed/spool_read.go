@@ -11,7 +11,7 @@ const batchBytes = 900_000 // of one Produce: one batch of a partition
 
 // Next returns the next records before limit, if there are any, and the position after them. The
 // records are valid until the next call.
-func (s *spool) Next(limit position) (entries []entry, next position, err error) {
+func (s *spool) Next(limit queuePosition) (entries []queueEntry, next queuePosition, err error) {
 	for {
 		if !s.head.before(limit) {
 			return nil, s.head, nil
@@ -56,7 +56,7 @@ func (s *spool) openHeadSegment() error {
 		s.reader = nil
 	}
 	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
-		s.head = position{first, 0}
+		s.head = queuePosition{first, 0}
 	}
 
 	file, err := os.Open(s.segmentPath(s.head.segment))
@@ -81,18 +81,18 @@ func (s *spool) firstSegmentFrom(segment uint64) (first uint64, ok bool) {
 }
 
 // nextSegment moves the head to the next segment. It returns false if there is none before limit.
-func (s *spool) nextSegment(limit position) bool {
+func (s *spool) nextSegment(limit queuePosition) bool {
 	following, ok := s.firstSegmentFrom(s.head.segment + 1)
 	if !ok || limit.segment < following {
 		return false
 	}
-	s.head = position{following, 0}
+	s.head = queuePosition{following, 0}
 	return true
 }
 
 // readBatch reads about batchBytes of records of the current segment, up to end. It returns none where it
 // has passed damaged bytes only.
-func (s *spool) readBatch(end int64) ([]entry, error) {
+func (s *spool) readBatch(end int64) ([]queueEntry, error) {
 	rest := end - s.head.offset
 	if rest <= 0 {
 		return nil, nil
@@ -139,7 +139,7 @@ func (s *spool) readAt(size int) ([]byte, error) {
 // passDamage moves the head behind damaged bytes, to the next whole record of the segment or to its end,
 // and reports the loss. A record of which only the length is damaged is returned. A record whose write was
 // interrupted by the end of the process is at the end of its segment, and no damage.
-func (s *spool) passDamage() ([]entry, error) {
+func (s *spool) passDamage() ([]queueEntry, error) {
 	offset := s.head.offset
 	rest, err := s.readAt(int(s.segmentEnd(s.head.segment) - offset))
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *spool) passDamage() ([]entry, error) {
 	log := s.log.With("file", s.segmentPath(s.head.segment), "offset", offset, "bytes", size)
 	if e, ok := parseWithoutLength(rest[:size]); ok {
 		log.Warn("damaged length of a record in the spool")
-		entries := []entry{e}
+		entries := []queueEntry{e}
 		s.countMissing(entries)
 		return entries, nil
 	}
@@ -173,7 +173,7 @@ func (s *spool) passDamage() ([]entry, error) {
 
 // countMissing reports the records that are missing before and between entries by their numbers, except
 // those that were reported when the damage was found. Records without a number are of an earlier version.
-func (s *spool) countMissing(entries []entry) {
+func (s *spool) countMissing(entries []queueEntry) {
 	for i := range entries {
 		number := entries[i].number
 		missing := number.after(s.lastRead)

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// entry is a record in a queue.
-type entry struct {
+// queueEntry is a record in a queue.
+type queueEntry struct {
 	readAt   time.Time // when it was read from the platform
 	record   kafka.Record
 	delivery uint64 // of an Acknowledger's event; not stored in the spool
@@ -48,7 +48,7 @@ var (
 
 // parseEntries parses complete records in b and returns their size in bytes. The error is the reason
 // for stopping before the end of b. Entries share the memory of b.
-func parseEntries(b []byte) (entries []entry, used int, err error) {
+func parseEntries(b []byte) (entries []queueEntry, used int, err error) {
 	for used < len(b) {
 		rest := b[used:]
 		if len(rest) < recordHeader {
@@ -99,9 +99,9 @@ func nextWholeRecord(b []byte) int {
 }
 
 // parseWithoutLength parses the one record that fills b, whose length may be damaged.
-func parseWithoutLength(b []byte) (entry, bool) {
+func parseWithoutLength(b []byte) (queueEntry, bool) {
 	if len(b) <= recordHeader || crc32.Checksum(b[recordHeader:], castagnoli) != binary.BigEndian.Uint32(b[4:]) {
-		return entry{}, false
+		return queueEntry{}, false
 	}
 	return parseEntry(b[recordHeader:])
 }
@@ -115,7 +115,7 @@ func isTorn(b []byte) bool {
 }
 
 // appendEntry appends the bytes of a record: time, topic, key, headers with its number, value.
-func appendEntry(b []byte, e *entry) []byte {
+func appendEntry(b []byte, e *queueEntry) []byte {
 	b = binary.AppendVarint(b, e.readAt.UnixMilli())
 	b = appendText(b, e.record.Topic)
 	b = appendText(b, e.record.Key)
@@ -141,7 +141,7 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-func parseEntry(b []byte) (e entry, ok bool) {
+func parseEntry(b []byte) (e queueEntry, ok bool) {
 	at, n := binary.Varint(b)
 	if n <= 0 {
 		return e, false

@@ -20,14 +20,14 @@ import (
 	"trunkline/internal/setting"
 )
 
-func testEntry(n int) entry {
-	return entry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
+func testEntry(n int) queueEntry {
+	return queueEntry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
 		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n),
 		Headers: []kafka.Header{{Key: "format", Value: []byte("f")}},
 	}}
 }
 
-func testEntries(from, to int) (all []entry) {
+func testEntries(from, to int) (all []queueEntry) {
 	for n := from; n < to; n++ {
 		all = append(all, testEntry(n))
 	}
@@ -46,7 +46,7 @@ func openTestSpool(t *testing.T, dir string, limit setting.Bytes, lost *int) *sp
 }
 
 // drain returns the values of all records up to the end, at most limit batches.
-func drain(t *testing.T, s *spool) (values []string, next position) {
+func drain(t *testing.T, s *spool) (values []string, next queuePosition) {
 	t.Helper()
 	for range 10_000 {
 		entries, at, err := s.Next(s.End())
@@ -171,7 +171,7 @@ func TestARecordThatWasBeingWrittenIsLeftOut(t *testing.T) {
 	}
 }
 
-func appendedBytes(t *testing.T, entries []entry) []byte {
+func appendedBytes(t *testing.T, entries []queueEntry) []byte {
 	t.Helper()
 	dir, lost := t.TempDir(), 0
 	s := openTestSpool(t, dir, 16<<20, &lost)
@@ -314,7 +314,7 @@ func TestADamagedLengthInALargeSegmentIsPassed(t *testing.T) {
 
 	const records = 100
 	for range records {
-		if err := s.Append([]entry{large}); err != nil {
+		if err := s.Append([]queueEntry{large}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -350,7 +350,7 @@ func TestDamageBehindTheCheckpointIsCounted(t *testing.T) {
 	}
 
 	at := recordOffsets(content)
-	_, next, err := s.Next(position{1, int64(at[3])})
+	_, next, err := s.Next(queuePosition{1, int64(at[3])})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -507,7 +507,7 @@ func TestATornCheckpointIsTheOneBefore(t *testing.T) {
 
 	one := int64(len(appendedBytes(t, testEntries(0, 1))))
 	for n := int64(1); n <= 2; n++ {
-		if err := s.Done(t.Context(), position{1, n * one}); err != nil {
+		if err := s.Done(t.Context(), queuePosition{1, n * one}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -564,7 +564,7 @@ func TestTheSenderOutlivesAFailedCheckpoint(t *testing.T) {
 		}), nil))
 
 		k, before := newFakeKafka(), s.Bytes()
-		sending := newSender(s, &output{k, nil, func(int) {}, slog.New(slog.DiscardHandler)})
+		sending := newSender(s, &kafkaOutput{k, nil, func(int) {}, slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- sending.Run(ctx) }()
@@ -681,7 +681,7 @@ func BenchmarkSpool(b *testing.B) {
 	e := testEntry(1)
 	e.record.Value = bytes.Repeat([]byte("x"), 2048)
 
-	batch := make([]entry, 50)
+	batch := make([]queueEntry, 50)
 	for i := range batch {
 		batch[i] = e
 	}

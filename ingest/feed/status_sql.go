@@ -53,12 +53,12 @@ const statusAge = time.Minute
 // storedStatus is the stored form of a node's status and progress.
 type storedStatus struct {
 	Status
-	Progress progress `json:"progress"`
-	Accounts []string `json:"accounts,omitempty"` // as in the settings; none: the directory's domains decide
+	Progress nodeProgress `json:"progress"`
+	Accounts []string     `json:"accounts,omitempty"` // as in the settings; none: the directory's domains decide
 }
 
 // putStatus stores the status of the node, and deletes those older than statusAge.
-func (s *Store) putStatus(ctx context.Context, status Status, p progress, accounts []string) error {
+func (s *Store) putStatus(ctx context.Context, status Status, p nodeProgress, accounts []string) error {
 	value, err := json.Marshal(storedStatus{status, p, accounts})
 	if err != nil {
 		return err
@@ -95,19 +95,19 @@ func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, er
 }
 
 // peers returns the progress of the feed's other nodes that have stored it within the given time.
-func (s *Store) peers(ctx context.Context, feed, node string, within time.Duration) ([]peer, error) {
+func (s *Store) peers(ctx context.Context, feed, node string, within time.Duration) ([]peerProgress, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT status, `+s.db.ClockExpr()+` - updated_at FROM feeds_status
 		WHERE feed = $1 AND node <> $2 AND updated_at > `+s.db.ClockExpr()+` - $3`, feed, node, within.Milliseconds())
-	return sqldb.Collect(rows, err, "reading the progress of a feed", func(scan sqldb.ScanFunc) (peer, error) {
+	return sqldb.Collect(rows, err, "reading the progress of a feed", func(scan sqldb.ScanFunc) (peerProgress, error) {
 		var value string
 		var age int64
 		if err := scan(&value, &age); err != nil {
-			return peer{}, err
+			return peerProgress{}, err
 		}
 
 		var p storedStatus
 		err := json.Unmarshal([]byte(value), &p)
-		return peer{p.Progress, time.Duration(age) * time.Millisecond}, err
+		return peerProgress{p.Progress, time.Duration(age) * time.Millisecond}, err
 	})
 }
 

@@ -156,7 +156,7 @@ func (w *worker) process(ctx context.Context) error {
 	defer source.Close()
 
 	for {
-		var found Found
+		var found BatchContents
 		err := w.retry(ctx, ActionRead, func() (err error) {
 			// Within the repeated action: what a failed reading has added would be added again.
 			w.batch.Reset()

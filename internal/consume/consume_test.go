@@ -39,7 +39,7 @@ func openStore(t *testing.T, at sqldb.Config) *testStore {
 		t.Fatal(err)
 	}
 
-	p, err := NewPositions(t.Context(), db, "test", Older{Table: "older_offsets", Generation: "epoch"})
+	p, err := NewPositions(t.Context(), db, "test", OlderTable{Table: "older_offsets", Generation: "epoch"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,15 @@ type Limits struct {
 	Linger  bool          // it waits also for records that the log does not have yet
 }
 
-// Found tells which records a batch has.
-type Found struct {
+// BatchContents tells which records a batch has.
+type BatchContents struct {
 	Oldest, newest time.Time
 	firstEpoch     int32
 	records, bytes int
 }
 
 // Gather waits for a record and adds those that come within the limits. If an error lasts, the next call returns it.
-func (l Limits) Gather(ctx context.Context, source kafka.Source, add func(*kafka.Record)) (f Found, err error) {
+func (l Limits) Gather(ctx context.Context, source kafka.Source, add func(*kafka.Record)) (f BatchContents, err error) {
 	if err := f.read(ctx, source, add); err != nil {
 		return f, err
 	}
@@ -41,7 +41,7 @@ func (l Limits) Gather(ctx context.Context, source kafka.Source, add func(*kafka
 	return f, nil
 }
 
-func (f *Found) read(ctx context.Context, source kafka.Source, add func(*kafka.Record)) error {
+func (f *BatchContents) read(ctx context.Context, source kafka.Source, add func(*kafka.Record)) error {
 	records, err := source.Read(ctx)
 	for i := range records {
 		r := &records[i]

@@ -17,26 +17,26 @@ import (
 // olderProgram is a program of the version before: the table and the statements by which it keeps a consumer's
 // positions.
 type olderProgram struct {
-	older  Older
+	older  OlderTable
 	schema string
 	read   string // next, and what its fence compares
 	move   string // from $2 (and $3) to $4, in the log $5
 }
 
 var olderPrograms = map[string]olderProgram{
-	"cdrindex": {Older{Table: "cdrindex_offsets", Generation: "epoch"},
+	"cdrindex": {OlderTable{Table: "cdrindex_offsets", Generation: "epoch"},
 		`CREATE TABLE cdrindex_offsets (topic_partition INTEGER PRIMARY KEY, next BIGINT NOT NULL, epoch BIGINT NOT NULL,
 			topic_id TEXT NOT NULL DEFAULT '', leader_epoch BIGINT NOT NULL DEFAULT -1)`,
 		`SELECT next, epoch FROM cdrindex_offsets WHERE topic_partition = $1`,
 		`UPDATE cdrindex_offsets SET next = $4, epoch = $3, topic_id = $5, leader_epoch = 1
 			WHERE topic_partition = $1 AND next = $2 AND epoch = $3`},
-	"figures": {Older{Table: "figures_offsets"},
+	"figures": {OlderTable{Table: "figures_offsets"},
 		`CREATE TABLE figures_offsets (topic_partition BIGINT NOT NULL PRIMARY KEY, next BIGINT NOT NULL,
 			topic_id TEXT NOT NULL, leader_epoch BIGINT NOT NULL)`,
 		`SELECT next, topic_id FROM figures_offsets WHERE topic_partition = $1`,
 		`UPDATE figures_offsets SET next = $4, topic_id = $5, leader_epoch = 1
 			WHERE topic_partition = $1 AND next = $2 AND topic_id = $3`},
-	"webhook": {Older{Table: "webhook_partitions", LastID: true},
+	"webhook": {OlderTable{Table: "webhook_partitions", LastID: true},
 		`CREATE TABLE webhook_partitions (topic_partition BIGINT PRIMARY KEY, next BIGINT NOT NULL, topic_id TEXT NOT NULL,
 			leader_epoch BIGINT NOT NULL, last_id BIGINT NOT NULL, version BIGINT NOT NULL)`,
 		`SELECT next, version FROM webhook_partitions WHERE topic_partition = $1`,

@@ -31,20 +31,20 @@ type Position struct {
 type Positions struct {
 	db       *sqldb.DB
 	consumer string
-	older    Older
+	older    OlderTable
 }
 
-// Older is the consumer's own table, which the program of the version before reads and writes: topic_partition, next,
-// topic_id and leader_epoch, and the columns named here. A change is stored there in the same transaction, and fails
+// OlderTable is the consumer's own table, which the program of the version before reads and writes: topic_partition,
+// next, topic_id and leader_epoch, and the columns named here. A change is stored there in the same transaction, and fails
 // if the other program has made one; so its position is the one that is read.
-type Older struct {
+type OlderTable struct {
 	Table      string
 	Generation string // column of Position.Generation; "": none
 	LastID     bool   // it has last_id, and version, which every change raises
 }
 
 // NewPositions migrates the table of positions and returns those of a consumer.
-func NewPositions(ctx context.Context, db *sqldb.DB, consumer string, older Older) (*Positions, error) {
+func NewPositions(ctx context.Context, db *sqldb.DB, consumer string, older OlderTable) (*Positions, error) {
 	if err := db.Migrate(ctx, "consume", migrations); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *Positions) Move(ctx context.Context, tx sqldb.Runner, partition int, fr
 }
 
 // columns returns the columns of a position and pointers to their values.
-func (o Older) columns(at *Position) (names []string, values []any) {
+func (o OlderTable) columns(at *Position) (names []string, values []any) {
 	names, values = []string{"next", "topic_id", "leader_epoch"}, []any{&at.Offset, &at.TopicID, &at.LeaderEpoch}
 	if o.Generation != "" {
 		names, values = append(names, o.Generation), append(values, &at.Generation)

@@ -80,7 +80,7 @@ func TestOneNodeNamesTheOthersOfACluster(t *testing.T) {
 func TestEachQuestionCountsAllListenersOfACluster(t *testing.T) {
 	client := open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})
 	prefix := testservice.Prefix(t)
-	asking, err := redisclient.NewAsking(t.Context(), client, prefix+"replies:")
+	asking, err := redisclient.NewNodeQuestions(t.Context(), client, prefix+"replies:")
 	if err != nil {
 		t.Fatal(err)
 	}

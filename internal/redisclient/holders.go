@@ -15,15 +15,15 @@ import (
 // holdersTimeout is the time within which all nodes answer.
 const holdersTimeout = 3 * time.Second
 
-// Holders carries a request to the node that holds what it is about, such as a call in progress: all
+// HolderRequests carries a request to the node that holds what it is about, such as a call in progress: all
 // nodes hear it, and each answers.
-type Holders[Request any] struct {
+type HolderRequests[Request any] struct {
 	Client  redis.UniversalClient
 	Channel string // of the requests; those of the answers begin with it
 	Log     *slog.Logger
 }
 
-type holdersQuestion[Request any] struct {
+type holderRequest[Request any] struct {
 	Request Request `json:"request"`
 	ReplyTo string  `json:"reply_to"`
 }
@@ -54,20 +54,20 @@ func (o Outcome) Err() error {
 
 // Ask returns the error of the node that holds the request's object; notFound, of fault.KindNotFound, if
 // none does; and fault.KindUnavailable if a node does not answer.
-func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound error) error {
+func (h *HolderRequests[Request]) Ask(ctx context.Context, request Request, notFound error) error {
 	ctx, cancel := context.WithTimeout(ctx, holdersTimeout)
 	defer cancel()
 
 	away := func(err error) error {
 		return fault.Unavailable(err, time.Second, "A node of this service does not answer")
 	}
-	asking, err := NewAsking(ctx, h.Client, h.Channel+":replies:")
+	asking, err := NewNodeQuestions(ctx, h.Client, h.Channel+":replies:")
 	if err != nil {
 		return away(err)
 	}
 	defer asking.Close()
 
-	listeners, err := asking.Publish(ctx, h.Channel, holdersQuestion[Request]{request, asking.ReplyTo})
+	listeners, err := asking.Publish(ctx, h.Channel, holderRequest[Request]{request, asking.ReplyTo})
 	if err != nil {
 		return away(err)
 	}
@@ -87,12 +87,12 @@ func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound er
 
 // Answer calls apply with the requests of other nodes, each on a goroutine, until ctx ends and they have
 // returned. apply returns fault.KindNotFound where this node does not hold the object.
-func (h *Holders[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
+func (h *HolderRequests[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
 	var applying sync.WaitGroup
 	defer applying.Wait()
 
 	Listen(ctx, h.Client, h.Channel, func(payload []byte) {
-		var q holdersQuestion[Request]
+		var q holderRequest[Request]
 		if err := json.Unmarshal(payload, &q); err != nil {
 			h.Log.WarnContext(ctx, "unreadable request of another node", "channel", h.Channel, "error", err)
 			return

@@ -137,23 +137,23 @@ func TestAClockThatIsSet(t *testing.T) {
 
 func TestSpace(t *testing.T) {
 	for _, tc := range []struct {
-		space space
+		space diskSpace
 		low   bool
 	}{
-		{space{Free: 63 << 20, Size: 100 << 30}, true}, {space{Free: 65 << 20, Size: 100 << 30}, false},
-		{space{Free: 1 << 20, Size: 100 << 20}, true}, {space{Free: 3 << 20, Size: 100 << 20}, false},
+		{diskSpace{Free: 63 << 20, Size: 100 << 30}, true}, {diskSpace{Free: 65 << 20, Size: 100 << 30}, false},
+		{diskSpace{Free: 1 << 20, Size: 100 << 20}, true}, {diskSpace{Free: 3 << 20, Size: 100 << 20}, false},
 	} {
 		if got := tc.space.below(64 << 20); got != tc.low {
 			t.Errorf("%v: low is %v", tc.space, got)
 		}
 	}
 
-	r, err := spaceOf(t.TempDir())
+	r, err := diskSpaceOf(t.TempDir())
 	if err != nil || r.Size == 0 || r.Free > r.Size {
 		t.Errorf("%+v %v", r, err)
 	}
 
-	if _, err := spaceOf("/absent"); err == nil {
+	if _, err := diskSpaceOf("/absent"); err == nil {
 		t.Error("there is no such place")
 	}
 }
@@ -167,7 +167,7 @@ func TestAStartNeedsFreeDisk(t *testing.T) {
 		t.Errorf("without a floor: %v", err)
 	}
 
-	disk, err := spaceOf(path)
+	disk, err := diskSpaceOf(path)
 	if err != nil {
 		t.Fatal(err)
 	}

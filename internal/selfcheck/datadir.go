@@ -37,7 +37,7 @@ func (d DataDir) Prepare() error {
 	}
 
 	// A full disk was no error so far: its message below says more than that of the failed write.
-	disk, err := spaceOf(d.Path)
+	disk, err := diskSpaceOf(d.Path)
 	if err != nil {
 		return fmt.Errorf("data_dir: %w", err)
 	}
@@ -58,7 +58,7 @@ func (d DataDir) Prepare() error {
 
 // CheckSpace returns an error when less than MinFree is free.
 func (d DataDir) CheckSpace() error {
-	disk, err := spaceOf(d.Path)
+	disk, err := diskSpaceOf(d.Path)
 	if err != nil {
 		return err
 	}

@@ -6,24 +6,26 @@ import (
 	"syscall"
 )
 
-// space is the space of a disk, in bytes.
-type space struct{ Free, Size uint64 }
+// diskSpace is the space of a disk, in bytes.
+type diskSpace struct{ Free, Size uint64 }
 
-// spaceOf returns the space of the disk that dir is on.
-func spaceOf(dir string) (space, error) {
+// diskSpaceOf returns the space of the disk that dir is on.
+func diskSpaceOf(dir string) (diskSpace, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
-		return space{}, fmt.Errorf("reading the free space of %s: %w", dir, err)
+		return diskSpace{}, fmt.Errorf("reading the free space of %s: %w", dir, err)
 	}
-	return space{Free: fs.Bavail * uint64(fs.Bsize), Size: fs.Blocks * uint64(fs.Bsize)}, nil
+	return diskSpace{Free: fs.Bavail * uint64(fs.Bsize), Size: fs.Blocks * uint64(fs.Bsize)}, nil
 }
 
 // below reports whether fewer than floor bytes are free. Of a disk smaller than 50
 // times that, 2 % have to be free.
-func (s space) below(floor uint64) bool { return s.Free < min(floor, s.Size/50) }
+func (s diskSpace) below(floor uint64) bool { return s.Free < min(floor, s.Size/50) }
 
 // String returns the free space and the size in MiB.
-func (s space) String() string { return fmt.Sprintf("%d of %d MiB are free", s.Free>>20, s.Size>>20) }
+func (s diskSpace) String() string {
+	return fmt.Sprintf("%d of %d MiB are free", s.Free>>20, s.Size>>20)
+}
 
 // diskFull reports whether a write failed because its disk is full.
 func diskFull(err error) bool {
@@ -37,7 +39,7 @@ func (c *Checker) checkDisk() {
 		return
 	}
 
-	disk, err := spaceOf(c.cfg.DataDir.Path)
+	disk, err := diskSpaceOf(c.cfg.DataDir.Path)
 	if err == nil {
 		c.metrics.free.Set(float64(disk.Free))
 		c.metrics.size.Set(float64(disk.Size))

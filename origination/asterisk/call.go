@@ -20,14 +20,14 @@ type call struct {
 	destinationAnswered bool   // the destination has answered
 }
 
-// Over implements eventdriver.Tracked. A call whose owner has not answered ends with its
+// Over implements eventdriver.TrackedCall. A call whose owner has not answered ends with its
 // OriginateResponse and, if the owner's channel was created, its Hangup, which may follow the response
 // and has the more specific cause.
 func (c *call) Over() bool {
 	return c.ownerGone && (c.answered || c.failed != "") || c.failed != "" && !c.created
 }
 
-// Cause implements eventdriver.Tracked.
+// Cause implements eventdriver.TrackedCall.
 func (c *call) Cause() string {
 	switch {
 	case c.Cancelled:
@@ -59,5 +59,5 @@ func (c *call) undialled() string {
 	return causeNormal
 }
 
-// Channels implements eventdriver.Tracked.
+// Channels implements eventdriver.TrackedCall.
 func (c *call) Channels() []string { return []string{ownerChannel(c.ID)} }

@@ -19,8 +19,8 @@ type Call struct {
 	missing  time.Time // when comparisons first found no channel; zero while they find one
 }
 
-// Tracked is a platform's state of an open call, from events and comparisons. It embeds Call.
-type Tracked interface {
+// TrackedCall is a platform's state of an open call, from events and comparisons. It embeds Call.
+type TrackedCall interface {
 	common() *Call
 	Over() bool         // the call has ended
 	Cause() string      // the most specific known cause

@@ -12,7 +12,7 @@ import (
 )
 
 // Driver places and follows calls on one platform; it is an origination.Driver and Adopter.
-type Driver[C Tracked, K Conn] struct {
+type Driver[C TrackedCall, K Conn] struct {
 	cfg      Config
 	platform Platform[C, K]
 	log      *slog.Logger
@@ -33,7 +33,8 @@ type Driver[C Tracked, K Conn] struct {
 const RetryAfter = 2 * time.Second
 
 // New returns a driver, which places calls while Follow runs. It reports panics to recoverer.
-func New[C Tracked, K Conn](cfg Config, platform Platform[C, K], deps Deps, recoverer *panics.Recoverer) *Driver[C, K] {
+func New[C TrackedCall, K Conn](cfg Config, platform Platform[C, K], deps Deps,
+	recoverer *panics.Recoverer) *Driver[C, K] {
 	cfg.Limits = cfg.withDefaults()
 	d := &Driver[C, K]{
 		cfg: cfg, platform: platform, log: deps.Log, metrics: newMetrics(deps.Metrics, cfg.Name), panics: recoverer,

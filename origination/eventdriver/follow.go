@@ -117,7 +117,7 @@ func (d *Driver[C, K]) detach(reason error) {
 }
 
 // follower reads one connection's events.
-type follower[C Tracked, K Conn] struct {
+type follower[C TrackedCall, K Conn] struct {
 	*Driver[C, K]
 	conn    K
 	report  func(origination.Progress)

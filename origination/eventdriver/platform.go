@@ -16,7 +16,7 @@ type Conn interface {
 
 // Platform has the commands and events of one kind of platform. C is its state of a call, K its
 // connection. Its methods are called concurrently; a K is nil while there is no connection.
-type Platform[C Tracked, K Conn] interface {
+type Platform[C TrackedCall, K Conn] interface {
 	// Connect connects, logs in and subscribes to the events of our calls.
 	Connect(ctx context.Context) (K, error)
 	// NewCall returns the state of a call.
@@ -40,7 +40,7 @@ type Platform[C Tracked, K Conn] interface {
 }
 
 // Observation is an event, or a channel in the platform's list.
-type Observation[C Tracked] struct {
+type Observation[C TrackedCall] struct {
 	Keys  []string            // of the calls that it may belong to: to the first one that is known
 	Apply func(call C) Change // is called with Driver.mu held
 }

@@ -49,7 +49,7 @@ func (c *call) Channels() []string {
 	return channels
 }
 
-// Over implements eventdriver.Tracked: the owner's answered leg has ended, or the job has failed. The
+// Over implements eventdriver.TrackedCall: the owner's answered leg has ended, or the job has failed. The
 // end of a phone that answered just after another one (LOSE_RACE) does not count.
 func (c *call) Over() bool {
 	over := c.jobCause != ""
@@ -59,7 +59,7 @@ func (c *call) Over() bool {
 	return over
 }
 
-// Cause implements eventdriver.Tracked.
+// Cause implements eventdriver.TrackedCall.
 func (c *call) Cause() string {
 	if c.Cancelled {
 		return origination.CauseCancelled

@@ -44,14 +44,14 @@ func (d *Driver) request(ctx context.Context, method, path string, data, into an
 	return fault.Unavailable(err, retryAfter, "The platform cannot be reached")
 }
 
-// text is a JSON string; other values decode as "".
-type text string
+// jsonText is a JSON string; other values decode as "".
+type jsonText string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *text) UnmarshalJSON(value []byte) error {
+func (t *jsonText) UnmarshalJSON(value []byte) error {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
-		*t = text(s)
+		*t = jsonText(s)
 	}
 	return nil
 }

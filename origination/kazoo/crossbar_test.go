@@ -432,7 +432,7 @@ func TestConfigIsChecked(t *testing.T) {
 func FuzzConnected(f *testing.F) {
 	f.Add([]byte(`{"origination_call_id":"o","outbound_call_id":1,"call_id":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var c connected
+		var c connectResponse
 		if json.Unmarshal(body, &c) == nil {
 			if id := c.id(); id != "" && !origination.ValidID(id) {
 				t.Fatalf("%q", id)

@@ -101,9 +101,9 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	return placed, nil
 }
 
-// resource is the clicktocall document of a user. SIPHeaders mark the leg to the destination in the
+// clickToCallResource is the clicktocall document of a user. SIPHeaders mark the leg to the destination in the
 // call records (docs/calls.md).
-type resource struct {
+type clickToCallResource struct {
 	Name         string            `json:"name"`
 	Extension    string            `json:"extension"`
 	PresenceID   string            `json:"presence_id"`
@@ -117,7 +117,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
+	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", clickToCallResource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
 		DialFirst: "extension", AuthRequired: true,
 		SIPHeaders: map[string]string{event.SIPHeaderCallType: event.CallTypeClickToCall},
@@ -133,15 +133,15 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	return made.ID, nil
 }
 
-// connected is the response to connect in any version.
-type connected struct {
-	Origination text `json:"origination_call_id"`
-	Outbound    text `json:"outbound_call_id"`
-	Call        text `json:"call_id"`
+// connectResponse is the response to connect in any version.
+type connectResponse struct {
+	Origination jsonText `json:"origination_call_id"`
+	Outbound    jsonText `json:"outbound_call_id"`
+	Call        jsonText `json:"call_id"`
 }
 
-func (c connected) id() string {
-	for _, id := range []text{c.Origination, c.Outbound, c.Call} {
+func (c connectResponse) id() string {
+	for _, id := range []jsonText{c.Origination, c.Outbound, c.Call} {
 		if origination.ValidID(string(id)) {
 			return string(id)
 		}
@@ -150,7 +150,8 @@ func (c connected) id() string {
 }
 
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
-func (d *Driver) connect(ctx context.Context, order origination.Order, resource string) (answer connected, err error) {
+func (d *Driver) connect(ctx context.Context, order origination.Order,
+	resource string) (answer connectResponse, err error) {
 	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" +
 		url.QueryEscape(order.Destination)
 	err = d.request(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)

@@ -116,8 +116,8 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 
 // channel is a channel as described by Kazoo.
 type channel struct {
-	Answered bool `json:"answered"`
-	OtherLeg text `json:"other_leg_call_id"`
+	Answered bool     `json:"answered"`
+	OtherLeg jsonText `json:"other_leg_call_id"`
 }
 
 // pollCall queries the progress of a call.
@@ -174,8 +174,8 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	}
 
 	var history []struct {
-		CallID text `json:"call_id"`
-		Cause  text `json:"cause"`
+		CallID jsonText `json:"call_id"`
+		Cause  jsonText `json:"cause"`
 	}
 	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
 	if err := d.request(ctx, http.MethodGet, path, nil, &history); err != nil {

@@ -16,14 +16,14 @@ type bridge struct {
 	call  *call
 
 	mu           sync.Mutex
-	near, far    *side               // far is nil until it has answered
+	near, far    *callSide           // far is nil until it has answered
 	fixedCodec   bool                // near is connected to a localcall.Destination: its codec is fixed
 	stopRingTone func()              // nil without a ring tone
 	recording    localcall.Recording // nil before the sides are connected
 }
 
 // setLeg sets a side's leg.
-func (b *bridge) setLeg(s *side, local *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
+func (b *bridge) setLeg(s *callSide, local *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.negotiator, s.leg = local, leg
@@ -82,7 +82,7 @@ func (b *bridge) endRingTone(local bool) {
 
 // connect relays media between the two sides. If the owner accepted several codecs and the destination
 // chose another than the owner's first, the owner is re-invited with that codec.
-func (b *bridge) connect(ctx context.Context, other *side) error {
+func (b *bridge) connect(ctx context.Context, other *callSide) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -104,7 +104,7 @@ func (b *bridge) startRelay() {
 }
 
 // reinvite re-invites a side with a codec.
-func reinvite(ctx context.Context, s *side, codec sip.Codec) error {
+func reinvite(ctx context.Context, s *callSide, codec sip.Codec) error {
 	offer := s.negotiator.Offer(codec)
 	answer, err := s.leg.Reinvite(ctx, offer)
 	if err != nil {

@@ -29,10 +29,10 @@ const (
 // header with the prefix "X-", as FreeSWITCH writes custom headers.
 const clickToCall = `{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`
 
-// parties are the numbers of a leg's two ends.
-type parties struct{ from, to string }
+// legNumbers are the numbers of a leg's two ends.
+type legNumbers struct{ from, to string }
 
-func (c *call) newCDR(callID, direction string, p parties) *cdrBuilder {
+func (c *call) newCDR(callID, direction string, p legNumbers) *cdrBuilder {
 	return &cdrBuilder{call: c, startedAt: time.Now(), row: event.CDR{
 		AccountID: c.accountID, CallID: callID, InteractionID: c.interactionID, Direction: direction,
 		From: p.from, To: p.to, CallerIDNumber: p.from, CalleeIDNumber: p.to, MediaServer: c.driver.config.MediaServer,

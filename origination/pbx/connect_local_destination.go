@@ -11,7 +11,7 @@ import (
 
 // connectLocal connects the owner to the local destination.
 func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
-	numbers := parties{c.order.Extension, c.order.Destination}
+	numbers := legNumbers{c.order.Extension, c.order.Destination}
 	t := c.newCDR(sip.NewCallID(), outbound, numbers)
 	t.setOriginationID()
 	t.setClickToCall()

@@ -29,7 +29,7 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 	user, err := d.directory.SIPUser(ctx, caller.domain, destination)
 	switch {
 	case err == nil && user.AccountID == c.accountID:
-		phones, err := c.registeredPhones(ctx, user, caller, parties{caller.user, destination})
+		phones, err := c.registeredPhones(ctx, user, caller, legNumbers{caller.user, destination})
 		if err != nil {
 			d.log.Warn("looking up a destination's phones failed", "error", err)
 			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
@@ -55,7 +55,8 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 }
 
 // registeredPhones returns a user's registered phones.
-func (c *call) registeredPhones(ctx context.Context, user sip.User, caller callingParty, p parties) ([]phone, error) {
+func (c *call) registeredPhones(ctx context.Context, user sip.User, caller callingParty,
+	p legNumbers) ([]phone, error) {
 	bindings, err := c.driver.server.Registrations.List(ctx, user.AccountID, user.Extension)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *call) trunkPhone(caller callingParty, number string) phone {
 
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}),
+	return phone{cdr: c.newCDR(callID, outbound, legNumbers{shown, number}),
 		encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), OutgoingCall: sip.OutgoingCall{
 			Target: sip.Target{
 				URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),

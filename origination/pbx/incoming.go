@@ -49,7 +49,7 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	stop := context.AfterFunc(ctx, func() { c.cancelWithCause(sip.OriginatorCancel) })
 	defer stop()
 
-	cdr := c.newCDR(invite.CallID(), inbound, parties{by.user, invite.User()})
+	cdr := c.newCDR(invite.CallID(), inbound, legNumbers{by.user, invite.User()})
 	cdr.setUser(invite.Caller())
 	cause := c.runRecovered(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
 	cdr.publish(cause)
@@ -135,7 +135,7 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 
 // answerCaller answers the caller after the destination has answered, and connects
 // the two.
-func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reached *cdrBuilder) sip.Cause {
+func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, cdr, reached *cdrBuilder) sip.Cause {
 	near := b.near
 	answer, agreed, err := near.negotiator.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Codecs))...)
 	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
@@ -162,7 +162,7 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 	return cause
 }
 
-func (d *Driver) newSides() (near, far *side, err error) {
+func (d *Driver) newSides() (near, far *callSide, err error) {
 	near, err = d.newSide()
 	if err != nil {
 		return nil, nil, err

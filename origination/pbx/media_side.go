@@ -8,24 +8,24 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// side is one end of a call: its signalling and its media.
-type side struct {
+// callSide is one end of a call: its signalling and its media.
+type callSide struct {
 	port       *rtp.Port
 	negotiator *sip.Negotiator // nil until a phone has answered that was dialled for the side
 	leg        *sip.Leg        // nil until it is answered
 	agreed     sip.NegotiatedMedia
 }
 
-func (d *Driver) newSide() (*side, error) {
+func (d *Driver) newSide() (*callSide, error) {
 	port, err := d.ports.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &side{port: port}, nil
+	return &callSide{port: port}, nil
 }
 
 // apply applies the result of an offer and its answer.
-func (s *side) apply(agreed sip.NegotiatedMedia) error {
+func (s *callSide) apply(agreed sip.NegotiatedMedia) error {
 	if err := s.port.SetKeys(agreed.Keys); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *side) apply(agreed sip.NegotiatedMedia) error {
 	return nil
 }
 
-func (s *side) codec() sip.Codec { return s.agreed.Codecs[0].Codec }
+func (s *callSide) codec() sip.Codec { return s.agreed.Codecs[0].Codec }
 
 // canRelay reports whether media of two codecs can be relayed.
 func canRelay(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
@@ -65,7 +65,7 @@ func codecsOf(formats []sip.NegotiatedCodec) []sip.Codec {
 }
 
 // payloadMapping returns the mapping of payload types from one side to the other.
-func payloadMapping(from, to *side) rtp.PayloadMapping {
+func payloadMapping(from, to *callSide) rtp.PayloadMapping {
 	first := to.agreed.Codecs[0]
 	m := rtp.PayloadMapping{Clock: first.Clock}
 	for _, f := range from.agreed.Codecs {

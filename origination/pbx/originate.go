@@ -26,7 +26,7 @@ func (c *call) placeClickToCall() sip.Cause {
 	d, order := c.driver, c.order
 	owner := sip.User{AccountID: c.accountID, Domain: order.Domain, UserID: order.UserID, Extension: order.Extension}
 	by := callingParty{user: order.Destination, domain: order.Domain}
-	numbers := parties{from: order.Destination, to: order.Extension}
+	numbers := legNumbers{from: order.Destination, to: order.Extension}
 	phones, err := c.registeredPhones(c.ctx, owner, by, numbers)
 	if err != nil || len(phones) == 0 {
 		cause := sip.SubscriberAbsent
@@ -64,7 +64,7 @@ func (c *call) placeClickToCall() sip.Cause {
 }
 
 // recordUnplaced publishes the owner's record of a call for which no phone rang.
-func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) sip.Cause {
+func (c *call) recordUnplaced(owner sip.User, numbers legNumbers, cause sip.Cause) sip.Cause {
 	t := c.newCDR(sip.NewCallID(), outbound, numbers)
 	t.setUser(owner)
 	t.publish(cause)
@@ -78,7 +78,7 @@ func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	defer cancel()
 
 	c.reportProgress(origination.Dialling, "")
-	loopback := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
+	loopback := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
 	loopback.setOriginationID()
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
@@ -146,7 +146,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 
 // recordUndialled publishes the destination's record of a call without a route.
 func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
-	t := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
+	t := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
 	t.setOriginationID()
 	t.setClickToCall()
 	t.publish(cause)
@@ -155,7 +155,7 @@ func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
 
 // bridgeSides connects the two sides and returns the cause when one of them has ended. A recording
 // is of the leg.
-func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, leg *event.CDR, joined func()) sip.Cause {
+func (c *call) bridgeSides(ctx context.Context, b *bridge, far *callSide, leg *event.CDR, joined func()) sip.Cause {
 	recording := c.record(ctx, b, leg, far)
 	defer recording.End()
 

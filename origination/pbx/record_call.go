@@ -12,7 +12,7 @@ import (
 
 // record returns the recording of the call whose leg has the record, which names the recording. The
 // near side is the caller. If the account wants it, both sides hear an announcement first.
-func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side) localcall.Recording {
+func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *callSide) localcall.Recording {
 	recorded := localcall.RecordedCall{
 		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID,
 		OriginationCallID: c.originationID(),
@@ -37,7 +37,7 @@ func (b *bridge) beginRecording(r localcall.Recording) {
 }
 
 // announce plays samples to both sides, or to the near one if far is nil.
-func (b *bridge) announce(ctx context.Context, far *side, pcm []int16) {
+func (b *bridge) announce(ctx context.Context, far *callSide, pcm []int16) {
 	ports, formats := b.announcedTo(far)
 	var heard sync.WaitGroup
 	for i, port := range ports {
@@ -47,7 +47,7 @@ func (b *bridge) announce(ctx context.Context, far *side, pcm []int16) {
 }
 
 // announcedTo ends the ring tone and returns the ports and formats of the sides.
-func (b *bridge) announcedTo(far *side) (ports []*rtp.Port, formats []sip.NegotiatedCodec) {
+func (b *bridge) announcedTo(far *callSide) (ports []*rtp.Port, formats []sip.NegotiatedCodec) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopToneLocked()

@@ -10,7 +10,7 @@ import (
 // answerOffer answers an offer that a side's peer makes during the call. A hold is answered without
 // notifying the other side, and nothing is sent to the holding side. Another codec is accepted if
 // media can still be relayed, or the other side changes to it too.
-func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
+func (b *bridge) answerOffer(ctx context.Context, s *callSide, offer *sip.Session) (*sip.Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -53,7 +53,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 
 // preferredCodecs returns the codecs in order of preference: the codec in use, then those that the other side
 // can use without a re-INVITE.
-func (b *bridge) preferredCodecs(s *side) []sip.Codec {
+func (b *bridge) preferredCodecs(s *callSide) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
 	other := b.otherSide(s)
 	if other != nil {
@@ -62,7 +62,7 @@ func (b *bridge) preferredCodecs(s *side) []sip.Codec {
 	return prefer
 }
 
-func (b *bridge) otherSide(s *side) *side {
+func (b *bridge) otherSide(s *callSide) *callSide {
 	if s == b.near {
 		return b.far
 	}

@@ -19,7 +19,7 @@ type phone struct {
 // ringGroup is a group of phones that are dialled concurrently for one side.
 type ringGroup struct {
 	bridge  *bridge
-	side    *side
+	side    *callSide
 	codecs  []sip.Codec // offered to the phones
 	phones  []phone
 	timeout time.Duration

@@ -18,7 +18,7 @@ type transfer struct {
 	owner  *cdrBuilder
 
 	mu     sync.Mutex
-	far    *side // nil until it has answered
+	far    *callSide // nil until it has answered
 	cdr    *cdrBuilder
 	closed bool // the call is over, or connected
 }
@@ -105,7 +105,7 @@ func (t *transfer) close() {
 	}
 }
 
-func endSide(far *side, t *cdrBuilder, cause sip.Cause) {
+func endSide(far *callSide, t *cdrBuilder, cause sip.Cause) {
 	far.leg.Hangup(cause)
 	t.publish(far.leg.Cause())
 	far.port.Close()

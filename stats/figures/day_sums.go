@@ -58,11 +58,11 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 		start = intervalEnd(start, day) // retention has deleted some of its rows
 	}
 
-	var missing []span
+	var missing []timeSpan
 	for end := intervalEnd(start, day); !end.After(until); start, end = end, intervalEnd(end, day) {
 		// Another end is that of another time zone: the account had it when the day was added up.
 		if known[start.Unix()] != end.Unix() {
-			missing = append(missing, span{start.Unix(), end.Unix()})
+			missing = append(missing, timeSpan{start.Unix(), end.Unix()})
 		}
 	}
 
@@ -77,13 +77,13 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	return nil
 }
 
-// span is a time from first to last, in Unix seconds.
-type span struct{ first, last int64 }
+// timeSpan is a time from first to last, in Unix seconds.
+type timeSpan struct{ first, last int64 }
 
 // sumSome replaces the sums of the first of some days, as many as sumTime allows, and returns their
 // number. The lock waits for the batches that change older rows, and holds up others, so that none
 // falls between the sums and the mark that they are whole.
-func (s *Store) sumSome(ctx context.Context, account string, days []span) (done int, err error) {
+func (s *Store) sumSome(ctx context.Context, account string, days []timeSpan) (done int, err error) {
 	err = s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		// SQLite has one writer at a time.
 		if s.db.Postgres() {
@@ -145,7 +145,7 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 // forgetDays deletes the marks of the days in which a batch changes rows. It comes before the
 // changes, so that sumDay either waits for the transaction or comes before it.
 func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
-	changed, settled := map[string]span{}, time.Now().Add(-minSummedAge).Unix()
+	changed, settled := map[string]timeSpan{}, time.Now().Add(-minSummedAge).Unix()
 	for i := range queues {
 		account, start := queues[i].AccountID, queues[i].Start
 		// No day that is so young has been added up.
@@ -155,10 +155,10 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 
 		old, ok := changed[account]
 		if !ok {
-			old = span{start, start}
+			old = timeSpan{start, start}
 		}
 
-		changed[account] = span{min(old.first, start), max(old.last, start)}
+		changed[account] = timeSpan{min(old.first, start), max(old.last, start)}
 	}
 
 	for account, at := range changed {
@@ -189,16 +189,16 @@ func (s *Store) daysWithSums(ctx context.Context, f Filter) (map[int64]int64, er
 	return days, err
 }
 
-// run is a part of a report's range that is read from one table.
-type run struct {
+// tableRange is a part of a report's range that is read from one table.
+type tableRange struct {
 	table      string
 	start, end int64 // inclusive
 }
 
 // runs divides the filter's range, the newest run first: whole days of the account's time zone that
 // have sums are read from these.
-func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
-	all := []run{{f.Kind.table().name, f.Start, f.End}}
+func (s *Store) runs(ctx context.Context, f Filter) (found []tableRange, err error) {
+	all := []tableRange{{f.Kind.table().name, f.Start, f.End}}
 	if f.Kind != Queues || f.Seconds != day && f.By != ByID {
 		return all, nil
 	}
@@ -210,7 +210,7 @@ func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
 
 	for end := f.End; end >= f.Start; {
 		at := intervalStart(time.Unix(end, 0).In(f.Location), day)
-		part := run{all[0].table, max(at.Unix(), f.Start), end}
+		part := tableRange{all[0].table, max(at.Unix(), f.Start), end}
 		dayEnd, ok := days[at.Unix()]
 		// Only a whole day, and one of the time zone that the account has.
 		if ok && dayEnd == intervalEnd(at, day).Unix() && part.start == at.Unix() && end == dayEnd-1 {

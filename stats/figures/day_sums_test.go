@@ -71,7 +71,7 @@ func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 	cut.Start, cut.End = autumn.Unix()+30*3600, autumn.Unix()+130*3600
 
 	for _, f := range []Filter{week, one, seen, cut} {
-		for _, f.By = range []By{"", ByID, ByInterval} {
+		for _, f.By = range []GroupBy{"", ByID, ByInterval} {
 			whole := s.listRows(t, f)
 			f.PageSize = 1
 			sameReports(t, "in pages of one row", s.listRows(t, f), whole)
@@ -147,7 +147,7 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for by, want := range map[By]int{"": 1, ByID: 1, ByInterval: 1} {
+		for by, want := range map[GroupBy]int{"": 1, ByID: 1, ByInterval: 1} {
 			f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
 				End: autumn.AddDate(0, 0, 1).Unix() - 1}, Seconds: day, By: by}
 			if rows := s.listRows(t, f); len(rows) != want || !strings.Contains(rows[0], `"offered":7,`) {

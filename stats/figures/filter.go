@@ -13,18 +13,18 @@ type Filter struct {
 	report.Filter                // the range is of the starts of cc.stats' intervals
 	Location      *time.Location // not a parameter: of the account; nil: UTC
 
-	Seconds int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
-	ID      string // of a queue or agent; "": all
-	By      By     // which rows are added up
+	Seconds int64   // length of the report's intervals: 900, 3600 or 86400; 0: 900
+	ID      string  // of a queue or agent; "": all
+	By      GroupBy // which rows are added up
 }
 
-// By says which rows of a report are added up; "": none.
-type By string
+// GroupBy says which rows of a report are added up; "": none.
+type GroupBy string
 
 // Sums of a report.
 const (
-	ByID       By = "id"       // one row a queue or agent, of the whole range
-	ByInterval By = "interval" // one row an interval, of all queues or agents; its id is ""
+	ByID       GroupBy = "id"       // one row a queue or agent, of the whole range
+	ByInterval GroupBy = "interval" // one row an interval, of all queues or agents; its id is ""
 )
 
 const maxID = 256 // bytes, as of the fold

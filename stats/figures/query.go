@@ -22,7 +22,7 @@ func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error)
 		return s.eachSum(ctx, f, give)
 	}
 
-	var last *place
+	var last *rowPlace
 	for {
 		rows, end, err := s.readRows(ctx, f, last)
 		if err != nil {
@@ -43,8 +43,8 @@ func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error)
 	}
 }
 
-// place is a position in the order of an account's stored rows.
-type place struct {
+// rowPlace is a position in the order of an account's stored rows.
+type rowPlace struct {
 	start     int64
 	id        string
 	seconds   int64
@@ -53,7 +53,7 @@ type place struct {
 
 // readRows returns the next rows after a place (nil: from the first one), and the
 // place of the last row.
-func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []*Row, end place, err error) {
+func (s *Store) readRows(ctx context.Context, f Filter, behind *rowPlace) (found []*Row, end rowPlace, err error) {
 	t := f.Kind.table()
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}
 	columns := append(key, t.columns()[6:]...)

@@ -32,7 +32,7 @@ func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometh
 	if err := db.Migrate(ctx, "figures", migrations); err != nil {
 		return nil, err
 	}
-	positions, err := consume.NewPositions(ctx, db, "figures", consume.Older{Table: "figures_offsets"})
+	positions, err := consume.NewPositions(ctx, db, "figures", consume.OlderTable{Table: "figures_offsets"})
 	if err != nil {
 		return nil, err
 	}

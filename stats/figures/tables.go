@@ -15,20 +15,20 @@ const (
 // intervals are combined.
 type column struct {
 	name string
-	combined
+	combination
 }
 
-// combined is how values are combined: here, where value is that of the older row, and in SQL.
-type combined struct {
+// combination is how values are combined: here, where value is that of the older row, and in SQL.
+type combination struct {
 	add func(sum, value int64) int64
 	sql string // of the column %[1]s
 }
 
 var (
-	total   = combined{func(sum, value int64) int64 { return sum + value }, "CAST(SUM(%[1]s) AS BIGINT)"}
-	highest = combined{func(sum, value int64) int64 { return max(sum, value) }, "MAX(%[1]s)"}
+	total   = combination{func(sum, value int64) int64 { return sum + value }, "CAST(SUM(%[1]s) AS BIGINT)"}
+	highest = combination{func(sum, value int64) int64 { return max(sum, value) }, "MAX(%[1]s)"}
 	// newest are thresholds, of at most a day in seconds: less than 2^17.
-	newest = combined{func(sum, _ int64) int64 { return sum }, "MAX(interval_start * 131072 + %[1]s) %% 131072"}
+	newest = combination{func(sum, _ int64) int64 { return sum }, "MAX(interval_start * 131072 + %[1]s) %% 131072"}
 )
 
 // table is the table of a kind.

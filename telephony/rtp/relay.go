@@ -6,10 +6,10 @@ import "trunkline/telephony/g711"
 type PayloadMapping struct {
 	// Clock is the codec's RTP clock in Hz.
 	Clock uint32
-	rules [128]rule
+	rules [128]relayRule
 }
 
-type rule struct {
+type relayRule struct {
 	pass        bool
 	payloadType uint8
 	convert     *g711.Conversion // applied to each payload byte; nil leaves the payload unchanged
@@ -17,12 +17,12 @@ type rule struct {
 
 // Pass maps payload type from to payload type to.
 func (m *PayloadMapping) Pass(from, to uint8) {
-	m.rules[from&0x7F] = rule{pass: true, payloadType: to & 0x7F}
+	m.rules[from&0x7F] = relayRule{pass: true, payloadType: to & 0x7F}
 }
 
 // Convert maps G.711 of payload type from to payload type to and converts it to the other law.
 func (m *PayloadMapping) Convert(from, to uint8, c *g711.Conversion) {
-	m.rules[from&0x7F] = rule{pass: true, payloadType: to & 0x7F, convert: c}
+	m.rules[from&0x7F] = relayRule{pass: true, payloadType: to & 0x7F, convert: c}
 }
 
 // Relay copies media packets between two ports on the goroutines that read them, until the ports get

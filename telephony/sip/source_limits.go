@@ -33,7 +33,7 @@ type sourceLimiter struct {
 
 type sourceState struct {
 	limiter *rate.Limiter
-	credits credits // of the address while it is unproven
+	credits responseCredits // of the address while it is unproven
 	seen    time.Time
 }
 
@@ -148,9 +148,9 @@ func (g *sourceLimiter) maySend(to netip.AddrPort, size int) bool {
 	return true
 }
 
-// credits has the bytes that may be sent in response to each of the newest datagrams from an address. A
+// responseCredits has the bytes that may be sent in response to each of the newest datagrams from an address. A
 // retransmitted datagram adds to its credit.
-type credits struct {
+type responseCredits struct {
 	entries [4]struct {
 		hash  uint64
 		bytes int
@@ -161,7 +161,7 @@ type credits struct {
 // maxCredit is above the size of any refusal.
 const maxCredit = 4096
 
-func (c *credits) add(hash uint64, bytes int) {
+func (c *responseCredits) add(hash uint64, bytes int) {
 	for i := range c.entries {
 		if c.entries[i].hash == hash {
 			c.entries[i].bytes = min(c.entries[i].bytes+bytes, maxCredit)
@@ -174,7 +174,7 @@ func (c *credits) add(hash uint64, bytes int) {
 }
 
 // spend uses the credit of the newest datagram, and reports whether there was enough.
-func (c *credits) spend(bytes int) bool {
+func (c *responseCredits) spend(bytes int) bool {
 	if c.entries[c.newest].bytes < bytes {
 		return false
 	}

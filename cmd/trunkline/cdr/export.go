@@ -14,7 +14,7 @@ import (
 )
 
 func cdrExport(p *cli.Program) *cobra.Command {
-	var q search
+	var q searchFlags
 	var output string
 	command := portal.WithAccount(p, &cobra.Command{
 		Use:   "export",

@@ -22,14 +22,14 @@ const (
 	maxPage       = 1000
 )
 
-// search holds the flags of find and export.
-type search struct {
+// searchFlags holds the flags of find and export.
+type searchFlags struct {
 	since, until                    string
 	from, to, callID, interactionID string
 	limit                           int
 }
 
-func (q *search) registerFlags(command *cobra.Command, since string) {
+func (q *searchFlags) registerFlags(command *cobra.Command, since string) {
 	flags := command.Flags()
 	flags.StringVar(&q.since, "since", since, "calls that started since: a duration such as 12h or 3d, or a time")
 	flags.StringVar(&q.until, "until", "0s", "calls that started until: a duration before now, or a time")
@@ -40,7 +40,7 @@ func (q *search) registerFlags(command *cobra.Command, since string) {
 }
 
 // query returns the URL parameters of a request.
-func (q *search) query(now time.Time) (url.Values, error) {
+func (q *searchFlags) query(now time.Time) (url.Values, error) {
 	since, until, err := q.timeRange(now)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (q *search) query(now time.Time) (url.Values, error) {
 	return values, nil
 }
 
-func (q *search) timeRange(now time.Time) (since, until time.Time, err error) {
+func (q *searchFlags) timeRange(now time.Time) (since, until time.Time, err error) {
 	since, err = cli.ParseTime("since", q.since, now)
 	if err != nil {
 		return since, until, err
@@ -82,7 +82,7 @@ func dateParams(since, until time.Time) url.Values {
 }
 
 func cdrFind(p *cli.Program) *cobra.Command {
-	var q search
+	var q searchFlags
 	var asJSON bool
 	command := portal.WithAccount(p, &cobra.Command{
 		Use:   "find [ORIGINATION_CALL_ID]",
@@ -104,7 +104,7 @@ call by the id that click to call returned.`,
 	return command
 }
 
-func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q search, asJSON bool) error {
+func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q searchFlags, asJSON bool) error {
 	now := time.Now()
 	since, until := now.Add(-idSearchRange), now.Add(time.Hour)
 	if cmd.Flags().Changed("since") || cmd.Flags().Changed("until") {
@@ -136,7 +136,7 @@ func Find(ctx context.Context, s *portal.Session, originationCallID string,
 	return s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
 }
 
-func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q search, asJSON bool) error {
+func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q searchFlags, asJSON bool) error {
 	values, err := q.query(time.Now())
 	if err != nil {
 		return err

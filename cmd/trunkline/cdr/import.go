@@ -236,7 +236,8 @@ func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed 
 
 	replayed = true
 	for _, lines := range bodies {
-		before, err := i.sendBody(ctx, body{path: "asterisk.cdr", contentType: "application/x-ndjson", content: lines})
+		before, err := i.sendBody(ctx, importRequest{path: "asterisk.cdr", contentType: "application/x-ndjson",
+			content: lines})
 		if err != nil {
 			return false, err
 		}
@@ -246,14 +247,14 @@ func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed 
 	return replayed, nil
 }
 
-// body is one request: the path is that below /api/v2/ingest/.
-type body struct {
+// importRequest is one request: the path is that below /api/v2/ingest/.
+type importRequest struct {
 	path, contentType string
 	content           []byte
 }
 
 // sendBody sends one body until it is stored, refused, or i.retryTimeout has passed.
-func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err error) {
+func (i *importer) sendBody(ctx context.Context, b importRequest) (replayed bool, err error) {
 	began := time.Now()
 	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
 	for {
@@ -278,7 +279,7 @@ func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err err
 }
 
 // modJSONBody returns the body that mod_json_cdr would have posted.
-func modJSONBody(file string, content []byte) body {
+func modJSONBody(file string, content []byte) importRequest {
 	record := bytes.TrimSpace(content)
 	contentType := "application/json"
 	if !bytes.HasPrefix(record, []byte("{")) { // encode=true or base64
@@ -286,11 +287,11 @@ func modJSONBody(file string, content []byte) body {
 		contentType = "application/x-www-form-urlencoded"
 	}
 	uuid := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), importSuffix), "a_")
-	return body{"freeswitch.json_cdr?uuid=" + url.QueryEscape(uuid), contentType, record}
+	return importRequest{"freeswitch.json_cdr?uuid=" + url.QueryEscape(uuid), contentType, record}
 }
 
 // post posts a body once.
-func (i *importer) post(ctx context.Context, b body) (replayed bool, err error) {
+func (i *importer) post(ctx context.Context, b importRequest) (replayed bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/api/v2/ingest/"+b.path,
 		bytes.NewReader(b.content))
 	if err != nil {

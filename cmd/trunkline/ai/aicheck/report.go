@@ -18,8 +18,8 @@ const (
 	Fail Result = "fail" // impairs calls
 )
 
-// Point is one check.
-type Point struct {
+// CheckedPoint is one check.
+type CheckedPoint struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
 	Detail string `json:"detail"`
@@ -27,15 +27,15 @@ type Point struct {
 
 // Report holds the results of a check.
 type Report struct {
-	URL      string  `json:"url"`
-	Protocol string  `json:"protocol,omitempty"`
-	Format   string  `json:"format"`
-	OK       bool    `json:"ok"` // nothing failed
-	Points   []Point `json:"points"`
+	URL      string         `json:"url"`
+	Protocol string         `json:"protocol,omitempty"`
+	Format   string         `json:"format"`
+	OK       bool           `json:"ok"` // nothing failed
+	Points   []CheckedPoint `json:"points"`
 }
 
 func (r *Report) add(name string, result Result, format string, args ...any) {
-	r.Points = append(r.Points, Point{name, result, cli.Printable(fmt.Sprintf(format, args...))})
+	r.Points = append(r.Points, CheckedPoint{name, result, cli.Printable(fmt.Sprintf(format, args...))})
 }
 
 // Failed counts the points that failed.

@@ -75,7 +75,7 @@ type Center struct {
 
 // New returns a contact center of the account, with all agents logged out.
 func New(account string, seed uint64) *Center {
-	support, sales := &queue{id: "support", dialect: service{}}, &queue{id: "sales", dialect: freeswitch{}}
+	support, sales := &queue{id: "support", dialect: ownFormat{}}, &queue{id: "sales", dialect: freeswitch{}}
 	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
 	for _, a := range []agent{
 		{first: "Ada", last: "Brandt", ext: "2001", queue: support},

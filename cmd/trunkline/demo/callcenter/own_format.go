@@ -2,8 +2,8 @@ package callcenter
 
 import "trunkline/event"
 
-// service produces Trunkline's own format for calls and states, and generic events for the rest.
-type service struct{}
+// ownFormat produces Trunkline's own format for calls and states, and generic events for the rest.
+type ownFormat struct{}
 
 // object is a JSON object; its keys are marshalled sorted.
 type object = map[string]any
@@ -13,7 +13,7 @@ var channelEvents = map[callProgress]string{
 	transferred: "CHANNEL_BRIDGE", ended: "CHANNEL_DESTROY", abandoned: "CHANNEL_DESTROY",
 }
 
-func (service) emitCall(c *Center, k *call, _ *agent, m callProgress) {
+func (ownFormat) emitCall(c *Center, k *call, _ *agent, m callProgress) {
 	c.emit("svc.cc", object{
 		"Account-ID": c.account,
 		"Queue-ID":   k.queue.id,
@@ -37,7 +37,7 @@ func (service) emitCall(c *Center, k *call, _ *agent, m callProgress) {
 	})
 }
 
-func (service) emitState(c *Center, a *agent) {
+func (ownFormat) emitState(c *Center, a *agent) {
 	data := object{
 		"Account-ID": c.account, "Queue-ID": a.queue.id, "Type": event.AgentState,
 		"Agent-ID": a.ext, "Agent-State": a.state,
@@ -53,7 +53,7 @@ var statusChangeTypes = map[statusChange]event.Type{
 	arrives: event.AgentLogin, leaves: event.AgentLogout, pauses: event.AgentBreakStart, resumes: event.AgentBreakEnd,
 }
 
-func (service) emitStatus(c *Center, a *agent, change statusChange) {
+func (ownFormat) emitStatus(c *Center, a *agent, change statusChange) {
 	data := object{"agent_id": a.ext, "queue_id": a.queue.id, "email": a.email()}
 	switch change {
 	case pauses:
@@ -64,7 +64,7 @@ func (service) emitStatus(c *Center, a *agent, change statusChange) {
 	c.emitGeneric(statusChangeTypes[change], data)
 }
 
-func (service) emitTransfer(c *Center, from, to *agent, k *call) {
+func (ownFormat) emitTransfer(c *Center, from, to *agent, k *call) {
 	c.emitGeneric(event.AgentTransfer, object{
 		"agent_id": from.ext, "to_agent_id": to.ext, "queue_id": k.queue.id, "call_id": k.id,
 	})

@@ -32,15 +32,15 @@ const (
 	channelCount  = localcall.Voices
 )
 
-// take is one recording of a call in progress. It is the rtp.Tap of the caller's side: the packets
+// liveRecording is one recording of a call in progress. It is the rtp.Tap of the caller's side: the packets
 // of its peer are the caller, those sent to it the callee. They are queued as they are, and decoded
-// on the take's own goroutine, which opens the journal, writes to it and ends with stop. A call is not
+// on the live recording's own goroutine, which opens the journal, writes to it and ends with stop. A call is not
 // held up while the journal opens: a key may have to be derived from the account's first.
-type take struct {
+type liveRecording struct {
 	began       time.Time
 	openJournal func(context.Context) (*journal, error)
 	log         *slog.Logger
-	turn        chan struct{} // has an element for each take that writes; capacity: how many may at once
+	turn        chan struct{} // has an element for each live recording that writes; capacity: how many may at once
 	onKeys      func()        // called on a goroutine of its own when the pause keys are pressed
 
 	opened  chan struct{} // closed when one of the two below is set
@@ -94,31 +94,32 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 	return m
 }
 
-// newTake returns a take that begins to hear before its journal opens.
-func newTake(openJournal func(context.Context) (*journal, error), turn chan struct{}, log *slog.Logger) *take {
-	return &take{
+// newLiveRecording returns a live recording that begins to hear before its journal opens.
+func newLiveRecording(openJournal func(context.Context) (*journal, error), turn chan struct{},
+	log *slog.Logger) *liveRecording {
+	return &liveRecording{
 		began: time.Now(), openJournal: openJournal, turn: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
-func (t *take) useMedia(agreed sip.NegotiatedMedia) {
+func (t *liveRecording) useMedia(agreed sip.NegotiatedMedia) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.media = newLiveMedia(agreed)
 }
 
 // now returns the position of the present.
-func (t *take) now() int64 { return samples(time.Since(t.began)) }
+func (t *liveRecording) now() int64 { return samples(time.Since(t.began)) }
 
 // Received implements rtp.Tap.
-func (t *take) Received(packet *rtp.Packet) { t.hear(channelCaller, packet) }
+func (t *liveRecording) Received(packet *rtp.Packet) { t.hear(channelCaller, packet) }
 
 // Sent implements rtp.Tap.
-func (t *take) Sent(packet *rtp.Packet) { t.hear(channelCallee, packet) }
+func (t *liveRecording) Sent(packet *rtp.Packet) { t.hear(channelCallee, packet) }
 
 // hear queues a packet's audio. During a pause it is not even queued.
-func (t *take) hear(channel int, packet *rtp.Packet) {
+func (t *liveRecording) hear(channel int, packet *rtp.Packet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -143,7 +144,7 @@ func (t *take) hear(channel int, packet *rtp.Packet) {
 }
 
 // hearKey handles a key press. The caller holds mu.
-func (t *take) hearKey(channel int, packet *rtp.Packet) {
+func (t *liveRecording) hearKey(channel int, packet *rtp.Packet) {
 	press, ended := t.media.dtmf[channel].HandleEvent(packet, time.Now())
 	if ended && t.keys.press(channel, press.Digit) {
 		// It takes mu, which is held here.
@@ -173,7 +174,7 @@ func (k *keySequence) press(channel int, digit byte) bool {
 }
 
 // beginPause begins a pause; false if there is one.
-func (t *take) beginPause() bool {
+func (t *liveRecording) beginPause() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pausedAt != notPaused {
@@ -184,14 +185,14 @@ func (t *take) beginPause() bool {
 }
 
 // resume ends the pause; false if there is none.
-func (t *take) resume() bool {
+func (t *liveRecording) resume() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.endPause(t.now())
 }
 
 // endPause ends a pause at a position. The caller holds mu.
-func (t *take) endPause(at int64) bool {
+func (t *liveRecording) endPause(at int64) bool {
 	if t.pausedAt == notPaused {
 		return false
 	}
@@ -201,7 +202,7 @@ func (t *take) endPause(at int64) bool {
 }
 
 // run opens the journal and writes to it until stop. It returns the error of opening it.
-func (t *take) run() error {
+func (t *liveRecording) run() error {
 	if err := t.prepare(); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (t *take) run() error {
 }
 
 // prepare opens the journal. After an error nothing more is queued.
-func (t *take) prepare() error {
+func (t *liveRecording) prepare() error {
 	defer close(t.opened)
 
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
@@ -244,7 +245,7 @@ func (t *take) prepare() error {
 }
 
 // awaitOpen waits until the journal is open, and returns the error of opening it.
-func (t *take) awaitOpen(ctx context.Context) error {
+func (t *liveRecording) awaitOpen(ctx context.Context) error {
 	select {
 	case <-t.opened:
 		return t.openErr
@@ -254,7 +255,7 @@ func (t *take) awaitOpen(ctx context.Context) error {
 }
 
 // stop ends the recording. It does not wait for run.
-func (t *take) stop() {
+func (t *liveRecording) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped() {
@@ -267,7 +268,7 @@ func (t *take) stop() {
 }
 
 // stopped reports whether stop was called. The caller holds mu.
-func (t *take) stopped() bool {
+func (t *liveRecording) stopped() bool {
 	select {
 	case <-t.stopping:
 		return true
@@ -276,16 +277,16 @@ func (t *take) stopped() bool {
 	}
 }
 
-// flushInTurn flushes up to a position, which is asked for when it is the take's turn. Of 200 calls that began at once
-// all would write at once, and the goroutines that relay their packets would wait behind them for 40 ms.
-func (t *take) flushInTurn(until func() int64) {
+// flushInTurn flushes up to a position, which is asked for when it is the live recording's turn. Of 200 calls that
+// began at once all would write at once, and the goroutines that relay their packets would wait behind them for 40 ms.
+func (t *liveRecording) flushInTurn(until func() int64) {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	t.flush(until())
 }
 
 // flush decodes the queue and writes everything before a position.
-func (t *take) flush(until int64) {
+func (t *liveRecording) flush(until int64) {
 	t.mu.Lock()
 	// Decoded without the lock, for which the call's packets wait.
 	queue, arena := t.queue, t.arena
@@ -339,7 +340,7 @@ func (s *silence) covers(at int64) bool {
 }
 
 // place decodes a packet into the window, except for the parts in a pause.
-func (t *take) place(p *queuedPacket, payload []byte, silent silence) {
+func (t *liveRecording) place(p *queuedPacket, payload []byte, silent silence) {
 	pcm, err := t.decode(p, payload)
 	if err != nil {
 		return // it stays silent, as a lost packet does
@@ -361,7 +362,7 @@ func (t *take) place(p *queuedPacket, payload []byte, silent silence) {
 	clear(pcm)
 }
 
-func (t *take) decode(p *queuedPacket, payload []byte) ([]int16, error) {
+func (t *liveRecording) decode(p *queuedPacket, payload []byte) ([]int16, error) {
 	t.pcm = t.pcm[:0]
 	switch p.encoding {
 	case audio.ULaw:
@@ -404,7 +405,7 @@ func (t *take) decode(p *queuedPacket, payload []byte) ([]int16, error) {
 }
 
 // emit writes the next n samples of both channels, and makes room in the window.
-func (t *take) emit(n int64) {
+func (t *liveRecording) emit(n int64) {
 	t.bytes = t.bytes[:0]
 	for range n {
 		i := t.flushed % takeWindow
@@ -429,7 +430,7 @@ func (t *take) emit(n int64) {
 }
 
 // notePauses writes the pauses that have ended since the last call.
-func (t *take) notePauses(pauses []Pause) {
+func (t *liveRecording) notePauses(pauses []Pause) {
 	for _, p := range pauses[t.journal.pauses:] {
 		if t.writeErr == nil {
 			t.writeErr = t.journal.writePause(p)
