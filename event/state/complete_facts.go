@@ -107,7 +107,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	case f.Agent != nil:
 		f.State = shows.state
 	case f.State == "" && (f.Name == event.NameAgentState || f.Name == event.NameAgentNoAnswer):
-		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see Known.applyReport
+		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see KnownAgent.applyReport
 	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
 		f.State = shows.state
 	case f.Name != event.NameAgentNoAnswer && f.State != shows.state:

@@ -33,7 +33,7 @@
 //
 // # Identities
 //
-// An event may have an identity, the run and number of its platform. Numbers on
+// An event may have an identity, the run and number of its platform. SeenNumbers on
 // cc.state record the folded ones, so the normalizer drops the second copy of an event
 // (Partition.Seen) even after a takeover. They are folded and expire like entries: 24
 // hours after the last event of their range. Readers other than normalizers do not keep
@@ -45,7 +45,7 @@
 // each queue in which it is a member (Member: paused, in a call, in wrap-up until), whether
 // it is at work (Presence), what its platform says it does (Activity), and the queues'
 // and switches' calls (Calls). An event changes the facts that it is about and no other;
-// they are held side by side in Known. One function, Known.combine, makes the state from
+// they are held side by side in KnownAgent. One function, KnownAgent.combine, makes the state from
 // them, for events, comparisons and records alike:
 //
 //  1. talking: a call is answered; or the phone is in use, whoever called; or a queue

@@ -15,7 +15,7 @@ import (
 type Kind string
 
 // The kinds. Identity and PositionKind are the kinds of records that describe no
-// agent, call or device, see Numbers and Position.
+// agent, call or device, see SeenNumbers and Position.
 const (
 	Agent        Kind = "agent"
 	Call         Kind = "call"
@@ -25,7 +25,7 @@ const (
 )
 
 // Key identifies an agent, call or device: by its id at the source, within its
-// account. With kind Identity it identifies Numbers, and has no account.
+// account. With kind Identity it identifies SeenNumbers, and has no account.
 type Key struct {
 	Account string
 	Kind    Kind
@@ -53,7 +53,7 @@ func ParseKey(s string) (Key, error) {
 }
 
 // Value is the value of a record on cc.state other than a Position: an *Entry or
-// *Numbers. Values are immutable, so they may be retained. An Entry of a call that has
+// *SeenNumbers. Values are immutable, so they may be retained. An Entry of a call that has
 // ended may have a compact form.
 type Value interface {
 	// Key returns the key of the record.

@@ -34,9 +34,9 @@ type Positions struct {
 	older    OlderTable
 }
 
-// OlderTable is the consumer's own table, which the program of the version before reads and writes: topic_partition,
-// next, topic_id and leader_epoch, and the columns named here. A change is stored there in the same transaction, and fails
-// if the other program has made one; so its position is the one that is read.
+// OlderTable is the consumer's own table, which the program of the version before reads and writes:
+// topic_partition, next, topic_id and leader_epoch, and the columns named here. A change is stored there in the
+// same transaction, and fails if the other program has made one; so its position is the one that is read.
 type OlderTable struct {
 	Table      string
 	Generation string // column of Position.Generation; "": none
