@@ -58,7 +58,7 @@
 //
 //   - service.go, deps.go, settings.go, metrics.go: the service, what it needs, settings, metrics
 //   - twilio_call_update.go: the end and the transfer of a Twilio bot's call by REST, on any node
-//   - platform.go: transfer and hangup by the platform, where an ingress only has the audio
+//   - call_on_platform.go: transfer and hangup by the platform, where an ingress only has the audio
 //   - call.go, request.go, announced_call.go, announcements_redis.go, dialplan_auth.go: a call, and
 //     how one is known before it comes: from the API, or from a dialplan
 //   - session.go, session_event.go, ending.go, hangup_cause.go, provider_requests.go, trace.go: a session,

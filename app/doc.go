@@ -12,7 +12,7 @@
 //   - setting_files.go, certificate.go, servers.go, await_backend.go, topics.go: the start: files,
 //     certificate, listeners, backends, topics
 //   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
-//   - feeds.go, raw_records.go, origination.go, sip.go, call_admission.go: feeds; calls and phones;
+//   - feeds.go, raw_records.go, origination.go, phones.go, call_admission.go: feeds; calls and phones;
 //     records of our own on the raw topics
 //   - feed_states.go, account_tree.go, dead_letters.go: states and checks of feeds, the account tree,
 //     for alerts, dead letters by account

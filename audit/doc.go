@@ -2,7 +2,7 @@
 // are rows of the database, lines of the log (msg=audit) and, if a Publisher is given,
 // records of the topic audit.
 //
-// If this is your first change, read entry.go, then record.go (how an entry is stored)
+// If this is your first change, read entry.go, then record_entries.go (how an entry is stored)
 // and chain.go (how it enters the chain).
 //
 // # Guarantees
@@ -41,12 +41,12 @@
 //
 // # Files
 //
-// Read entry.go and record.go, then chain.go and verify.go.
+// Read entry.go and record_entries.go, then chain.go and verify_chain.go.
 //
 //   - log.go, settings.go, metrics.go: the log, settings, metrics
 //   - entry.go, recent_reports.go, actor_rate.go: an entry, reports that are written once, the rate
 //     of what one actor causes
-//   - record.go, list.go, prune.go: writing, listing and deleting entries
-//   - chain.go, verify.go: the hash chain and its check
-//   - topic.go: the chain on its topic
+//   - record_entries.go, list_entries.go, prune_chain.go: writing, listing and deleting entries
+//   - chain.go, verify_chain.go: the hash chain and its check
+//   - chain_topic.go: the chain on its topic
 package audit

@@ -2,7 +2,7 @@
 // one row for each call of an account, and answers the reports from them (docs/api.md, "GET /api/v2/reports/cdrs").
 //
 // If this is your first change, read indexer.go and record_batch.go (the loop is
-// internal/consume), then entry.go (a record), apply_batch.go (a transaction) and list_calls.go (a report).
+// internal/consume), then cdr_entry.go (a record), apply_batch.go (a transaction) and list_calls.go (a report).
 //
 // # Tables
 //
@@ -53,11 +53,11 @@
 //
 // # Files
 //
-// Read entry.go and indexer.go, then list_calls.go.
+// Read cdr_entry.go and indexer.go, then list_calls.go.
 //
 //   - cdrindex.go, settings.go, metrics.go: the index, settings, metrics
 //   - indexer.go, record_batch.go: the way in: the consumer of cdr, its batches
-//   - entry.go, row_from_json.go, columns.go: a record of cdr as a row
+//   - cdr_entry.go, row_from_json.go, row_columns.go: a record of cdr as a row
 //   - apply_batch.go, stored_calls_sql.go: a batch in the database: the newest record of a call is its row
 //   - table_month.go, table_partitions.go, retention.go, purge.go, calls_of_number.go: tables by month,
 //     and what deletes rows

@@ -18,7 +18,7 @@
 // queues. Subscribers whose queue was empty are handed to a few writers, which
 // send what waits for a connection in one write. Queues, writers and connections
 // are package conn, which knows no events. A subscriber that resumes is fed by a
-// replay of its own, from shared chunks of Kafka (history.go) and from the ring,
+// replay of its own, from shared chunks of Kafka (kafka_history.go) and from the ring,
 // merged by id over all partitions, until it has reached the live position of
 // every partition; then it becomes live in all partitions at once (replay.go).
 //
@@ -74,11 +74,12 @@
 //     metrics, the goroutines, and what looks after all subscribers from time to time
 //   - channel_request.go, shared_tokens.go, limits.go, limits_redis.go, disconnect_reasons.go: a request
 //     for the channel until it is a subscriber; limits; close codes
-//   - filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the subscribers
+//   - subscriber_filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the
+//     subscribers
 //   - subscriber.go, connection_record.go, websocket.go, sse.go: a subscriber and its queue, its past, its
 //     two transports
-//   - batch.go, compressed_frame.go, trace.go: the frames of a batch of events, and their spans
-//   - event_log.go, follower.go, partition_stream.go, ring.go, history.go: the log: which
+//   - batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events, and their spans
+//   - event_log.go, follower.go, partition_stream.go, ring.go, kafka_history.go: the log: which
 //     partitions are read, reading one, and what is kept of it in memory
 //   - interest.go, placements.go, partition_accounts.go, partition_set.go: which partitions a
 //     subscriber may have events in

@@ -65,8 +65,8 @@
 //
 //   - directory.go, directory_snapshot.go, userstate.go, directory_lookup.go: the type; accounts and API
 //     keys, and what is kept of users, in memory; finding what memory does not have
-//   - tree.go, accounts.go, account_tree_limits.go, account_names.go: accounts: the tree, their changes,
-//     where one may stand, domains
+//   - account_tree.go, accounts.go, account_tree_limits.go, account_names.go: accounts: the tree, their
+//     changes, where one may stand, domains
 //   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
 //   - users.go, userupdate.go, field_checks.go, etag.go: users: their changes, checks of fields
 //   - apikey.go, credential_grant.go, api_key_scope.go, visibility.go: API keys, what a caller may grant,
@@ -86,17 +86,18 @@
 // Credentials:
 //
 //   - credentials.go, login.go, phone_authentication.go: the type, logins, authentication of phones
-//   - login_attempt.go, limiter.go, limiter_redis.go, knownaddress.go: the limits of attempts, addresses that
-//     a user has logged in from
+//   - login_attempt.go, failure_limiter.go, failure_limiter_redis.go, knownaddress.go: the limits of
+//     attempts, addresses that a user has logged in from
 //   - password_change.go, otp.go: changes of passwords, one-time passwords
 //   - oidc_login.go: logins at an OpenID Connect provider
 //
 // Below all three:
 //
-//   - database_changes.go, database_poll.go, freshness.go, change_signal.go: writing and following the
+//   - database_changes.go, database_poll.go, memory_freshness.go, change_signal.go: writing and following the
 //     database: reloading, how old memory may be, telling of changes
-//   - password.go, password_hash_slots.go, password_rules.go: hashes, how many at once and whose, rules
-//   - cache.go: caches
+//   - password_hashing.go, password_hash_slots.go, password_rules.go: hashes, how many at once and whose,
+//     rules
+//   - bounded_cache.go: caches
 //   - random_secret.go, secret_tables.go, database_times.go: secrets, the tables that have sealed ones,
 //     times in the database
 package identity

@@ -19,5 +19,5 @@
 //   - setting_tree.go: keys and values, by the tags
 //   - load.go, yaml_file.go, env.go, flags.go: reading file, environment and flags
 //   - named_files.go: the files that settings name
-//   - print.go: the effective settings as a file
+//   - print_yaml.go: the effective settings as a file
 package settings

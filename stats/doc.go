@@ -100,8 +100,8 @@
 //
 // Read entry.go and fold.go: the figures are a fold. Then partition_worker.go.
 //
-//   - entry.go, view.go: an entry of cc.stats, and the entries in memory
-//   - fold.go, fold_call.go, fold_agent.go, timers.go: the fold: what an event of a call or an
+//   - entry.go, entry_view.go: an entry of cc.stats, and the entries in memory
+//   - fold.go, fold_call.go, fold_agent.go, entry_timers.go: the fold: what an event of a call or an
 //     agent changes, and what time changes
 //   - alert_watch.go, alert.go, alert_rule.go, alert_config.go, alert_causes.go: alerts: what is watched, an
 //     alert and its events, the rules, their versions on cc.queues, and events for the time and feeds

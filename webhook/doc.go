@@ -2,8 +2,8 @@
 // choose (docs/webhooks.md): signed as Standard Webhooks says, at least once, in order
 // per account.
 //
-// If this is your first change, read manage.go, then partition_worker.go,
-// backlog_sender.go and receiver.go.
+// If this is your first change, read manage_webhooks.go, then partition_worker.go,
+// backlog_sender.go and receiver_limits.go.
 //
 // # How it works
 //
@@ -56,21 +56,21 @@
 //
 // # Files
 //
-// webhook.go has the words of the room: what a webhook is. Then read manage.go and partition_worker.go.
+// webhook.go has the words of the room: what a webhook is. Then read manage_webhooks.go and partition_worker.go.
 //
-//   - webhook.go, validate.go, secret.go: a webhook, the checks of its configuration, its signing
+//   - webhook.go, validate_config.go, secret.go: a webhook, the checks of its configuration, its signing
 //     key
 //   - service.go, settings.go, metrics.go: the service of the API, settings, metrics
-//   - manage.go, webhooks_sql.go: create, change, retry and delete; the rows
-//   - registry.go, matching.go: the webhooks in memory, and which events one selects
+//   - manage_webhooks.go, webhooks_sql.go: create, change, retry and delete; the rows
+//   - webhook_registry.go, matching.go: the webhooks in memory, and which events one selects
 //   - deliverer.go: what runs
-//   - partition_worker.go, reconcile.go, checkpoint.go: the loop of one partition: reading and
+//   - partition_worker.go, reconcile_webhooks.go, checkpoint.go: the loop of one partition: reading and
 //     matching, changes of webhooks, storing positions
 //   - positions_sql.go, start_positions.go: the positions in the database; where a delivery begins
 //   - backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
 //     it
 //   - test_delivery.go: an example event sent on request
-//   - receiver.go, http_sender.go, cloudevent.go: a receiver with its back-off; one request; the
+//   - receiver_limits.go, http_sender.go, cloudevent.go: a receiver with its back-off; one request; the
 //     CloudEvents form
-//   - explain.go: why an event was or was not sent
+//   - explain_event.go: why an event was or was not sent
 package webhook

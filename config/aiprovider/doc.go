@@ -23,6 +23,6 @@
 //   - queue_rule.go: the queues whose calls a provider hears
 //   - service.go, providers_sql.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
-//   - parse_body.go, parser.go, parse_headers.go, same_origin.go: reading and checking a body
-//   - secret.go, open_secrets.go: sealed secrets, and a provider with its secrets for a session
+//   - parse_body.go, field_parser.go, parse_headers.go, same_origin.go: reading and checking a body
+//   - sealed_secrets.go, open_secrets.go: sealed secrets, and a provider with its secrets for a session
 package aiprovider

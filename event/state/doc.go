@@ -137,7 +137,7 @@
 //
 // Read entry.go and fold.go, then transition.go.
 //
-//   - entry.go, partition.go, view.go: an entry, the entries of a partition as the normalizer has
+//   - entry.go, partition.go, reader_view.go: an entry, the entries of a partition as the normalizer has
 //     them, and as readers have them
 //   - fold.go, fold_agent.go, fold_call.go, fold_device.go, transition.go, agent.go, agent_reports.go:
 //     what an event changes: of a call, of an agent who has several queues, calls and sayings

@@ -51,17 +51,17 @@
 //
 // Read feed.go, what a platform is for this package, then runner.go.
 //
-//   - feed.go, constructor.go, settings.go, metrics.go: a platform, its session and events;
+//   - feed.go, platform_constructor.go, settings.go, metrics.go: a platform, its session and events;
 //     settings and metrics
 //   - service.go, runner.go: all feeds, and one: the loop of its sessions
 //   - event_account.go: the account of an event
 //   - spool.go, spool_read.go, spool_record.go, memory_queue.go: events until Kafka has them: on
 //     disk, or in the memory of a platform that keeps them itself
 //   - sender.go, kafka_output.go: from there to Kafka
-//   - lease.go, peer_order.go, status_sql.go, status.go, status_counter.go: which node reads a platform,
+//   - feed_lease.go, peer_order.go, status_sql.go, status.go, status_counter.go: which node reads a platform,
 //     two that read the same, and the status
 //   - resync_rounds.go, compare.go, compare_agent.go, compare_call.go, compare_device.go, state_reader.go:
 //     corrections: the platform's own view beside the state
-//   - check.go: a try of a platform, which stores nothing
+//   - check_platform.go: a try of a platform, which stores nothing
 //   - command.go: actions on agents and calls, over the platform's session
 package feed

@@ -38,21 +38,22 @@
 //
 // # Files
 //
-// Read cluster.go, then reader.go and produce.go, the two things that others use most; decision
+// Read cluster.go, then reader.go and producer.go, the two things that others use most; decision
 // 0003 says why they are our own.
 //
-//   - cluster.go, settings.go, metrics.go, errors.go, retry.go: a cluster, settings, metrics, kinds
-//     of errors, repeats
+//   - cluster.go, settings.go, metrics.go, broker_errors.go, request_retries.go: a cluster, settings,
+//     metrics, kinds of errors, repeats
 //   - connect.go, request_exchange.go, broker_clock.go: connections, requests, the clocks of brokers
-//   - metadata.go, leaders.go, topics.go, topic_check.go, topic_retention.go, partitioner.go, murmur2.go:
-//     topics and leaders; making and checking topics; which partition a key has
+//   - metadata.go, partition_leaders.go, topics.go, topic_check.go, topic_retention.go, partitioner.go,
+//     murmur2.go: topics and leaders; making and checking topics; which partition a key has
 //   - log_reader_interfaces.go: what consumers read topics by
-//   - record.go, log_position.go, log_gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
-//     gaps in it, looking offsets up
-//   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, fetcher.go,
-//     fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go, scan_partition.go: reading: a
-//     reader, the fetcher of a broker that all readers share, the protocol, buffers, damage, ranges
-//   - produce.go, record_buffer.go, produce_queue.go, produce_send.go, split_batch.go, produce_outcome.go:
+//   - record.go, log_position.go, log_gap.go, offset_lookup.go, lookup_batcher.go: records, positions in
+//     the log, gaps in it, looking offsets up
+//   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, broker_fetcher.go,
+//     fetch_subscription.go, fetch_protocol.go, shared_buffer.go, damaged_batch.go, scan_partition.go:
+//     reading: a reader, the fetcher of a broker that all readers share, the protocol, buffers, damage,
+//     ranges
+//   - producer.go, record_buffer.go, produce_queue.go, produce_send.go, split_batch.go, produce_outcome.go:
 //     producing: the producer, a partition's buffer, a broker's queue, a batch on its way
 //   - group.go, group_generation.go, member_liveness.go: consumer groups
 package kafka

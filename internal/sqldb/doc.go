@@ -26,9 +26,10 @@
 // Read sqldb.go.
 //
 //   - sqldb.go, settings.go: opening, transactions
-//   - postgres.go, sqlite.go, sqlite_text.go: the two databases
+//   - postgres.go, sqlite.go, sqlite_text_check.go: the two databases
 //   - errors.go: which errors are repeated, and the kinds of the others
 //   - migrate.go: migrations
-//   - bulk_tx.go, without_tx.go, delete.go, scan.go, id.go, change_watch.go: many rows at once, statements without a
-//     transaction, deletions in parts, reading rows, ids, polls that cost nothing while nothing changes
+//   - bulk_tx.go, without_tx.go, batched_delete.go, scan_rows.go, id.go, change_watch.go: many rows at
+//     once, statements without a transaction, deletions in parts, reading rows, ids, polls that cost
+//     nothing while nothing changes
 package sqldb

@@ -4,7 +4,7 @@
 // calls of phones and trunks, and creates the call records and events of all of these.
 //
 // If this is your first change, read driver.go (its interfaces), originate.go (click to call),
-// incoming.go (an ordinary call), ring.go (several phones at once) and cdr_builder.go (a leg's
+// incoming.go (an ordinary call), ring_group.go (several phones at once) and cdr_builder.go (a leg's
 // record).
 //
 // It does not transcode, except between the two laws of G.711: a call between phones without a common
@@ -45,7 +45,7 @@
 //   - connect_local_destination.go, transfer.go: a call that goes to an AI session, and from there
 //     to another destination
 //   - call.go, progress_queue.go: a call and its progress
-//   - find_phones.go, ring.go: where a number leads, and ringing several phones
+//   - find_phones.go, ring_group.go: where a number leads, and ringing several phones
 //   - media_side.go, bridge.go, reoffer.go, tone.go, record_call.go: the media of a leg, of two, new offers,
 //     tones, recordings
 //   - cdr_builder.go, record_outbox.go, registration_events.go: call records and events, and their way to

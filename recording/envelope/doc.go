@@ -3,7 +3,7 @@
 // every byte; recording/reader has a second implementation, written from that page alone.
 //
 // If this is your first change, read header.go (the fields of a header), keys.go (the
-// derivation of keys) and suite.go (the protection of one chunk).
+// derivation of keys) and cipher_suite.go (the protection of one chunk).
 //
 // No byte of a chunk is released before the chunk is authenticated, and data before or
 // after the recording is an error. The package has no access to stores of keys or
@@ -15,11 +15,11 @@
 //
 // # Files
 //
-// Read suite.go and header.go beside docs/recording-format.md.
+// Read cipher_suite.go and header.go beside docs/recording-format.md.
 //
-//   - suite.go, gcm.go, cbc.go: the two suites of ciphers
+//   - cipher_suite.go, gcm.go, cbc.go: the two suites of ciphers
 //   - header.go, keys.go: the header, and the keys in it
-//   - root.go, root_cache.go: the key of an account
+//   - root_key.go, root_key_cache.go: the key of an account
 //   - seal.go, open.go, reader.go, rewrap.go: writing, reading as a stream, reading anywhere, and
 //     another key for the same recording
 //   - buffers.go, errors.go: buffers and errors

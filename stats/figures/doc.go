@@ -29,13 +29,15 @@
 //
 // # Files
 //
-// Read tables.go and row.go, then indexer.go for the way in and list.go for the way out.
+// Read tables.go and report_row.go, then indexer.go for the way in and list_rows.go for the way out.
 //
-//   - tables.go, row.go, report_interval.go: the columns of the two tables, a row of a report, intervals
-//   - indexer.go, entry.go, apply_batch.go: the consumer of cc.stats, a record, a batch
+//   - tables.go, report_row.go, report_interval.go: the columns of the two tables, a row of a report,
+//     intervals
+//   - indexer.go, table_entry.go, apply_batch.go: the consumer of cc.stats, a record, a batch
 //   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
 //   - day_sums.go: the sums of days
-//   - filter.go, query.go, list.go, sums_since.go: reports, and the figures of today
-//   - occurrence.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in, and their lists
+//   - report_filter.go, stored_rows.go, list_rows.go, sums_since.go: reports, and the figures of today
+//   - alert_occurrence.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in, and
+//     their lists
 //   - rebuild_requests.go: requests to fold again, in the database
 package figures

@@ -71,7 +71,7 @@
 //   - dispatch_request.go, build_request.go, build_response.go: a request to its handler; building messages
 //   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
 //     digest authentication in both directions
-//   - registrar.go, registrations.go, binding.go, bindings_redis.go: a REGISTER, and what it changes
+//   - registrar.go, registrations.go, phone_binding.go, bindings_redis.go: a REGISTER, and what it changes
 //   - dialogs.go, invite.go, invite_accept.go, ack.go: legs; a call that comes
 //   - dial.go, outgoing_leg.go: a call that goes
 //   - leg.go, dialog_request.go, session_timer.go, reinvite_send.go, reinvite_answer.go, refer.go:

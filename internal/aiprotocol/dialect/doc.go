@@ -21,5 +21,5 @@
 //
 //   - dialect.go: the interface, the list of protocols
 //   - trunkline.go, twilio.go, openai.go, deepgram.go: one protocol each
-//   - function.go, session.go: functions that a model calls; the session object with our formats
+//   - model_function.go, session_object.go: functions that a model calls; the session object with our formats
 package dialect
