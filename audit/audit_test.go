@@ -534,7 +534,7 @@ func TestADeletedTrailIsNoticedWithAHead(t *testing.T) {
 
 		// A forged entry on the pruning does not make entries older.
 		n.recordAndChain(t, Entry{ID: "forged", At: Moment{now}, Action: Pruned, Outcome: OutcomeOK,
-			Target: pruning{1, 4, heads[3].Hash, now.Add(-10 * time.Hour).UnixMilli()}.target()})
+			Target: pruningRecord{1, 4, heads[3].Hash, now.Add(-10 * time.Hour).UnixMilli()}.target()})
 		if err := verify(heads[3]); !errors.As(err, &pruned) {
 			t.Errorf("pruned before its retention: %v", err)
 		}

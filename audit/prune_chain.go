@@ -68,7 +68,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			return err
 		}
 
-		record := l.Entry(ctx, Pruned, "", pruning{h.prunedSeq + 1, last.seq, last.hash, newest}.target())
+		record := l.Entry(ctx, Pruned, "", pruningRecord{h.prunedSeq + 1, last.seq, last.hash, newest}.target())
 		if err := insertPending(ctx, tx, []Entry{record}); err != nil {
 			return err
 		}
@@ -90,14 +90,14 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 	return n, err
 }
 
-// pruning is what an entry with the action Pruned records in its target.
-type pruning struct {
+// pruningRecord is what an entry with the action Pruned records in its target.
+type pruningRecord struct {
 	first, last int64  // numbers of the deleted entries
 	hash        string // of the last
 	newest      int64  // time of the newest, Unix milliseconds
 }
 
-func (p pruning) target() string {
+func (p pruningRecord) target() string {
 	return fmt.Sprintf("entries:%d-%d:%s:%d", p.first, p.last, p.hash, p.newest)
 }
 

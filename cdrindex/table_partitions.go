@@ -10,7 +10,7 @@ import (
 
 // createPartitions creates the missing partitions of months.
 func (x *Index) createPartitions(ctx context.Context, months []month) error {
-	if !x.db.Postgres() || x.partitionsKnown(months) {
+	if !x.db.Postgres() || x.knowsPartitions(months) {
 		return nil
 	}
 
@@ -49,7 +49,7 @@ func (x *Index) createPartitions(ctx context.Context, months []month) error {
 	return nil
 }
 
-func (x *Index) partitionsKnown(months []month) bool {
+func (x *Index) knowsPartitions(months []month) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !slices.ContainsFunc(months, func(m month) bool { return !x.knownPartitions[m] })

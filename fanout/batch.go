@@ -15,16 +15,16 @@ import (
 // resuming use. It is immutable and shared by every subscriber and the ring.
 type frame struct {
 	conn.Frame
-	repeat     bool // its source record is in an earlier frame of the partition
+	isRepeat     bool // its source record is in an earlier frame of the partition
 	partition  uint16
 	epoch      int32 // leader epoch of the record
-	class      event.TypeSet
+	typeBits      event.TypeSet
 	name       event.NameSet // of the facts: one bit
 	account    string
 	ids        factIDs
 	id         event.ID
 	offset     int64            // in cc.evt
-	source     int64            // event.Position.Packed of the raw record, -1 when unknown
+	rawPosition     int64            // event.Position.Packed of the raw record, -1 when unknown
 	compressed *compressedFrame // the frame compressed; nil: compression is off
 }
 
@@ -32,18 +32,18 @@ type frame struct {
 // means the message has none. Behind them are the agent's other queues.
 type factIDs struct {
 	text                      string
-	queueAt, callAt, memberAt uint16
+	queueAt, callAt, otherQueuesAt uint16
 }
 
 func (f *factIDs) agent() string { return f.text[:f.queueAt] }
 func (f *factIDs) queue() string { return f.text[f.queueAt:f.callAt] }
-func (f *factIDs) call() string  { return f.text[f.callAt:f.memberAt] }
+func (f *factIDs) call() string  { return f.text[f.callAt:f.otherQueuesAt] }
 
-// memberOf returns the agent's queues other than queue, as in event.HeaderAgentQueues.
-func (f *factIDs) memberOf() string { return f.text[f.memberAt:] }
+// otherQueues returns the agent's queues other than queue, as in event.HeaderAgentQueues.
+func (f *factIDs) otherQueues() string { return f.text[f.otherQueuesAt:] }
 
-// maxMemberOf bounds the queues of an agent in a factIDs, in bytes.
-const maxMemberOf = 32 << 10
+// maxOtherQueues bounds the queues of an agent in a factIDs, in bytes.
+const maxOtherQueues = 32 << 10
 
 // newFactIDs appends the ids to text, which holds those of a whole batch. Ids longer
 // than a filter can name are omitted.
@@ -57,8 +57,8 @@ func newFactIDs(text *strings.Builder, agent, queue, call, memberOf []byte) fact
 	}
 
 	f := factIDs{queueAt: write(agent), callAt: write(queue)}
-	f.memberAt = write(call)
-	if len(memberOf) <= maxMemberOf {
+	f.otherQueuesAt = write(call)
+	if len(memberOf) <= maxOtherQueues {
 		text.Write(memberOf)
 	}
 
@@ -84,18 +84,18 @@ const (
 
 // newBatch copies records, which are valid only until the next read, into frames. It
 // skips records without an event id (written by another program) and counts them in
-// bad. With compress, each frame can be compressed once later, for all subscribers
+// skipped. With compress, each frame can be compressed once later, for all subscribers
 // that negotiated compression.
-func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, bad int) {
+func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, skipped int) {
 	size := 0
 	for i := range records {
 		size += len(records[i].Value) + conn.MaxHeader
 	}
 
 	var ids strings.Builder
-	var packs []compressedFrame
+	var compressed []compressedFrame
 	if compress {
-		packs = make([]compressedFrame, len(records))
+		compressed = make([]compressedFrame, len(records))
 	}
 
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
@@ -104,7 +104,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		r := &records[i]
 		id, err := event.MessageID(r.Value)
 		if err != nil {
-			bad++
+			skipped++
 			continue
 		}
 
@@ -114,7 +114,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			epoch:     r.LeaderEpoch,
 			id:        id,
 			offset:    r.Offset,
-			source:    -1,
+			rawPosition:    -1,
 		}
 
 		var typ, format, name, agent, queue, call, memberOf []byte
@@ -139,16 +139,16 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			case event.HeaderPosition:
 				p, err := event.ParsePosition(string(h.Value))
 				if err == nil {
-					f.source = p.Packed()
+					f.rawPosition = p.Packed()
 				}
 			}
 		}
 
 		if compress {
-			f.compressed = &packs[i]
+			f.compressed = &compressed[i]
 		}
 
-		f.class = event.ClassOf(event.Type(typ), string(format), event.Name(name))
+		f.typeBits = event.ClassOf(event.Type(typ), string(format), event.Name(name))
 		f.name = event.NameBit(name)
 		f.ids = newFactIDs(&ids, agent, queue, call, memberOf)
 		b.frames = append(b.frames, f)
@@ -160,7 +160,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes)
 	}
 
-	return b, bad
+	return b, skipped
 }
 
 // markRepeats marks the frames whose source record is at or before source or in
@@ -168,9 +168,9 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 func (b *batch) markRepeats(source int64) {
 	for i := range b.frames {
 		m := &b.frames[i]
-		m.repeat = m.source >= 0 && m.source <= source
-		if !m.repeat {
-			source, b.newest = max(source, m.source), max(b.newest, m.id)
+		m.isRepeat = m.rawPosition >= 0 && m.rawPosition <= source
+		if !m.isRepeat {
+			source, b.newest = max(source, m.rawPosition), max(b.newest, m.id)
 		}
 	}
 }

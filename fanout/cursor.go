@@ -56,7 +56,7 @@ const leftRetention = time.Minute
 
 // recordDelivered records an event that was put on the subscriber's queue.
 func (t *cursorTracker) recordDelivered(m *frame) {
-	t.advance(int(m.partition), position{m.offset + 1, m.source, m.epoch})
+	t.advance(int(m.partition), position{m.offset + 1, m.rawPosition, m.epoch})
 	t.lastID = m.id
 	t.dirty = true
 }
@@ -241,12 +241,12 @@ func parseSince(s string) (resumePoint, error) {
 
 	switch raw[0] {
 	case cursorV1:
-		at.positions = r.positions(r.inOrder, r.positionV1)
+		at.positions = r.positions(r.partitionInOrder, r.positionV1)
 	case cursorV2:
-		at.positions = r.positions(r.inOrder, r.positionV2)
+		at.positions = r.positions(r.partitionInOrder, r.positionV2)
 	case cursorV3:
 		at.partitions = int(r.uvarint(event.MaxPartitions))
-		at.positions = r.positions(r.afterDistance, r.positionV2)
+		at.positions = r.positions(r.partitionAfterDistance, r.positionV2)
 	}
 
 	if r.invalid || len(at.positions) == 0 {
@@ -282,8 +282,10 @@ func (r *cursorReader) positions(partition func() int, one func() position) []pa
 	return all
 }
 
-func (r *cursorReader) inOrder() int       { return r.next }
-func (r *cursorReader) afterDistance() int { return r.next + int(r.uvarint(event.MaxPartitions)) }
+func (r *cursorReader) partitionInOrder() int { return r.next }
+func (r *cursorReader) partitionAfterDistance() int {
+	return r.next + int(r.uvarint(event.MaxPartitions))
+}
 
 func (r *cursorReader) positionV1() position {
 	p := position{next: int64(r.uvarint(1 << 62)), epoch: unknownEpoch}

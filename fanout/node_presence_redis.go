@@ -23,8 +23,10 @@ type RedisPresence struct {
 // connections.
 const nodeTTL = 15 * time.Second
 
-func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
-func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:conns:{" + node + "}" }
+func (p *RedisPresence) nodesKey() string { return p.Prefix + "fanout:nodes" }
+func (p *RedisPresence) connectionsKey(node string) string {
+	return p.Prefix + "fanout:conns:{" + node + "}"
+}
 
 // maxRedisBatch is the maximum number of fields per command, so that a node with many
 // connections does not block Redis.
@@ -33,7 +35,7 @@ const maxRedisBatch = 500
 // Publish implements Presence.
 func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, removed []string,
 	replaceAll bool) (total int, err error) {
-	key := p.conns(node)
+	key := p.connectionsKey(node)
 	pipe := p.Client.Pipeline()
 	if replaceAll {
 		pipe.Del(ctx, key)
@@ -62,8 +64,8 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 
 	count := pipe.HLen(ctx, key)
 	pipe.PExpire(ctx, key, nodeTTL)
-	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
-	pipe.PExpire(ctx, p.nodes(), nodeTTL)
+	pipe.ZAdd(ctx, p.nodesKey(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
+	pipe.PExpire(ctx, p.nodesKey(), nodeTTL)
 	_, err = pipe.Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("publishing connections: %w", err)
@@ -77,8 +79,8 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
-	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
-	all := pipe.ZRange(ctx, p.nodes(), 0, -1)
+	pipe.ZRemRangeByScore(ctx, p.nodesKey(), "-inf", "("+oldest)
+	all := pipe.ZRange(ctx, p.nodesKey(), 0, -1)
 	_, err := pipe.Exec(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -136,7 +138,7 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	pipe := p.Client.Pipeline()
 	lengths := make([]*redis.IntCmd, len(all))
 	for i, name := range all {
-		lengths[i] = pipe.HLen(ctx, p.conns(name))
+		lengths[i] = pipe.HLen(ctx, p.connectionsKey(name))
 	}
 
 	_, err = pipe.Exec(ctx)
@@ -185,7 +187,7 @@ func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, err
 			continue
 		}
 
-		values, err := p.Client.HVals(ctx, p.conns(name)).Result()
+		values, err := p.Client.HVals(ctx, p.connectionsKey(name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("listing connections: %w", err)
 		}
@@ -205,8 +207,8 @@ func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, err
 // Leave implements Presence.
 func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 	pipe := p.Client.Pipeline()
-	pipe.Del(ctx, p.conns(node))
-	pipe.ZRem(ctx, p.nodes(), node)
+	pipe.Del(ctx, p.connectionsKey(node))
+	pipe.ZRem(ctx, p.nodesKey(), node)
 	pipe.Del(ctx, p.summary())
 	_, err := pipe.Exec(ctx)
 	return err

@@ -349,12 +349,12 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 	for i := range frames {
 		m := &frames[i]
 		at.epoch = m.epoch
-		if m.repeat {
+		if m.isRepeat {
 			repeats++
 			continue
 		}
 
-		at.source = max(at.source, m.source)
+		at.source = max(at.source, m.rawPosition)
 
 		trace := sampled.find(m)
 		path = tree.AppendPath(path[:0], m.account)

@@ -20,7 +20,7 @@ type peerQuestion struct {
 	Question Question `json:"question"`
 }
 
-func (p RedisPeers) questions() string { return p.Prefix + "fanout:questions" }
+func (p RedisPeers) questionsChannel() string { return p.Prefix + "fanout:questions" }
 
 // Ask implements Peers.
 func (p RedisPeers) Ask(ctx context.Context, node string,
@@ -37,7 +37,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 	}
 	defer asking.Close()
 
-	_, err = asking.Publish(ctx, p.questions(), peerQuestion{Node: node, ReplyTo: asking.ReplyTo, Question: q})
+	_, err = asking.Publish(ctx, p.questionsChannel(), peerQuestion{Node: node, ReplyTo: asking.ReplyTo, Question: q})
 	if err != nil {
 		return nil, missing, err
 	}
@@ -62,7 +62,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 
 // Answer implements Peers. An answer that cannot be sent makes this node one of the missing.
 func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Question) NodeAnswer) {
-	redisclient.Listen(ctx, p.Client, p.questions(), func(payload []byte) {
+	redisclient.Listen(ctx, p.Client, p.questionsChannel(), func(payload []byte) {
 		var q peerQuestion
 		if json.Unmarshal(payload, &q) != nil || q.Node == node {
 			return // sent by a later version, or by this node

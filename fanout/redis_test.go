@@ -77,7 +77,7 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 			t.Errorf("the summary lives %v", life)
 		}
 
-		for _, key := range []string{p.conns("one"), p.nodes()} {
+		for _, key := range []string{p.connectionsKey("one"), p.nodesKey()} {
 			if life := client.PTTL(t.Context(), key).Val(); life <= 0 || life > 30*time.Second {
 				t.Errorf("%s lives %v", key, life)
 			}

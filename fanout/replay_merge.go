@@ -119,12 +119,12 @@ func (r *replay) seekNext(ctx context.Context, s *replaySource,
 }
 
 func (s *replaySource) isRepeat(m *frame) bool {
-	return m.repeat || m.source >= 0 && m.source <= s.at.source
+	return m.isRepeat || m.rawPosition >= 0 && m.rawPosition <= s.at.source
 }
 
 // advancePast moves the source to the position after m.
 func (s *replaySource) advancePast(m *frame) {
-	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
+	s.at = position{m.offset + 1, max(s.at.source, m.rawPosition), m.epoch}
 }
 
 // load reads the frames at the source's position, from the ring or from history.

@@ -287,7 +287,7 @@ func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []replayS
 	for i := range starts {
 		s := &starts[i]
 		if s.partition == id.Partition() {
-			s.position, s.after = position{m.offset + 1, m.source, m.epoch}, id
+			s.position, s.after = position{m.offset + 1, m.rawPosition, m.epoch}, id
 			s.ahead = m.offset >= own.liveOffset()
 		} else {
 			others = append(others, s)
@@ -368,7 +368,7 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 
 		for i := range b.frames {
 			m := &b.frames[i]
-			if m.id == id && !m.repeat {
+			if m.id == id && !m.isRepeat {
 				return m, !from.IsZero() && !id.Time().Before(from)
 			}
 		}

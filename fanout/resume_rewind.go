@@ -137,7 +137,7 @@ func (s *partitionStream) ringOffset(to rewindTimes) (offset int64, ok bool) {
 			if !known {
 				return 0, false
 			}
-			if !m.repeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
+			if !m.isRepeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
 				return offset, true
 			}
 

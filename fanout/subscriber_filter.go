@@ -83,7 +83,7 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 
 // matches reports whether the message matches the filter.
 func (f *filter) matches(m *frame, tree *identity.Tree) bool {
-	return f.types&m.class != 0 && f.matchesFacts(m) && f.matchesAccount(m.account, tree)
+	return f.types&m.typeBits != 0 && f.matchesFacts(m) && f.matchesAccount(m.account, tree)
 }
 
 // matchesFacts reports whether the message's facts match. Old records have no facts;
@@ -91,7 +91,7 @@ func (f *filter) matches(m *frame, tree *identity.Tree) bool {
 func (f *filter) matchesFacts(m *frame) bool {
 	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) &&
 		f.calls.has(m.ids.call()) &&
-		(f.visibility == nil || f.visibility.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.memberOf()))
+		(f.visibility == nil || f.visibility.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.otherQueues()))
 }
 
 // seesQueue reports whether the role and the filter show the queue's figures.

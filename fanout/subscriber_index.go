@@ -298,7 +298,7 @@ func (b *bucket) match(m *frame, deliver func(*subscriber)) {
 
 func (gs groups) match(m *frame, deliver func(*subscriber)) {
 	for _, g := range gs {
-		if g.types&m.class == 0 {
+		if g.types&m.typeBits == 0 {
 			continue
 		}
 

@@ -184,7 +184,7 @@ func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	if err != nil {
 		return nil, s3Error(err, "opening a recording")
 	}
-	return &s3Object{ctx: ctx, store: s, name: s.cfg.Prefix + name, size: info.Size}, nil
+	return &s3Reader{ctx: ctx, store: s, name: s.cfg.Prefix + name, size: info.Size}, nil
 }
 
 // Delete implements Store: S3 reports no error for an object that does not exist.

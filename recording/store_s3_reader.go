@@ -8,11 +8,11 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// s3Object reads an object in windows, with one request for each: a small one after a
+// s3Reader reads an object in windows, with one request for each: a small one after a
 // seek, because the first reads are those of a header and of the last chunk, and larger
 // ones while reading continues. So a seek wastes little, and a client that pauses does not
 // keep a request open for long.
-type s3Object struct {
+type s3Reader struct {
 	ctx   context.Context
 	store *S3
 	name  string
@@ -30,7 +30,7 @@ const (
 )
 
 // Read implements io.Reader.
-func (o *s3Object) Read(p []byte) (int, error) {
+func (o *s3Reader) Read(p []byte) (int, error) {
 	if o.pos >= o.size {
 		return 0, io.EOF
 	}
@@ -61,7 +61,7 @@ func (o *s3Object) Read(p []byte) (int, error) {
 var errShortResponse = errors.New("the store's response is truncated")
 
 // openWindow requests the next window.
-func (o *s3Object) openWindow() error {
+func (o *s3Reader) openWindow() error {
 	if o.pos > 0 && o.pos == o.windowEnd {
 		o.windowSize = min(2*o.windowSize, maxWindow)
 	} else {
@@ -85,7 +85,7 @@ func (o *s3Object) openWindow() error {
 }
 
 // closeBody ends the current request, if any.
-func (o *s3Object) closeBody() error {
+func (o *s3Reader) closeBody() error {
 	if o.body == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (o *s3Object) closeBody() error {
 }
 
 // Seek implements io.Seeker.
-func (o *s3Object) Seek(offset int64, whence int) (int64, error) {
+func (o *s3Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
 	case io.SeekCurrent:
@@ -116,4 +116,4 @@ func (o *s3Object) Seek(offset int64, whence int) (int64, error) {
 }
 
 // Close implements io.Closer.
-func (o *s3Object) Close() error { return s3Error(o.closeBody(), "reading a recording") }
+func (o *s3Reader) Close() error { return s3Error(o.closeBody(), "reading a recording") }

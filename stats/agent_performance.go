@@ -58,7 +58,7 @@ func (f *Fold) performanceOf(r *AgentRow) Performance {
 // nextOverdue returns the entry whose message an event with the id by would trigger first,
 // among those after behind in the order of the timers; nil: none.
 func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
-	if len(f.timers) == 0 || f.timers[0].base().due > by {
+	if len(f.timers) == 0 || f.timers[0].commonHeader().due > by {
 		return nil
 	}
 
@@ -73,8 +73,8 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 			continue
 		}
 
-		h := e.base()
-		if h.due <= by && (first == nil || before(h, first.base())) && (behind == nil || before(behind, h)) {
+		h := e.commonHeader()
+		if h.due <= by && (first == nil || before(h, first.commonHeader())) && (behind == nil || before(behind, h)) {
 			first = e
 		}
 	}
@@ -85,7 +85,7 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 // preview returns the message of an entry returned by nextOverdue, without changing the
 // fold.
 func (f *Fold) preview(of entry) Performance {
-	k := of.base().key
+	k := of.commonHeader().key
 	if a, ok := of.(*agent); ok {
 		k.start = f.intervalStart(a.CreditedMS)
 	}

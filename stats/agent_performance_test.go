@@ -82,7 +82,7 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 		for i := range events {
 			if i > 0 && events[i].ID > events[i-1].ID+event.ID(time.Minute) {
 				previewed, by := messages{}, events[i].ID
-				for e := f.nextOverdue(by, nil); e != nil; e = f.nextOverdue(by, e.base()) {
+				for e := f.nextOverdue(by, nil); e != nil; e = f.nextOverdue(by, e.commonHeader()) {
 					p := f.preview(e)
 					previewed.add(t, p.Identity.String(), string(p.Row))
 				}

@@ -177,7 +177,7 @@ func (f *Fold) reviewDue(id event.ID) {
 		f.scheduleReviews()
 	}
 
-	for n := 0; n < maxReviews && len(f.reviews) > 0 && f.reviews[0].base().due <= id; n++ {
+	for n := 0; n < maxReviews && len(f.reviews) > 0 && f.reviews[0].commonHeader().due <= id; n++ {
 		w := f.reviews[0].(*alertWatch)
 		f.review(w, w.due)
 	}
@@ -447,7 +447,7 @@ func (f *Fold) endAlert(w *alertWatch, a *alert, value float64, at event.ID) {
 // time, among accounts that exist; "": none.
 func (f *Fold) alertDue(by event.ID, inDirectory func(account string) bool) string {
 	for _, e := range f.reviews {
-		h := e.base()
+		h := e.commonHeader()
 		if h.due <= by && inDirectory(h.key.account.Value()) {
 			return h.key.account.Value()
 		}
@@ -460,5 +460,5 @@ func (f *Fold) nextAlertDue() event.ID {
 	if len(f.reviews) == 0 {
 		return never
 	}
-	return f.reviews[0].base().due
+	return f.reviews[0].commonHeader().due
 }

@@ -96,7 +96,7 @@ func (k key) compare(o key) int {
 
 // entry is one of *QueueRow, *AgentRow, *call, *agent, *openInterval, *alert and *feed.
 type entry interface {
-	base() *header
+	commonHeader() *header
 }
 
 // header holds the fields common to all entries. They are not in the values of
@@ -107,7 +107,7 @@ type header struct {
 	timerIndex int      // index in Fold.timers
 }
 
-func (h *header) base() *header { return h }
+func (h *header) commonHeader() *header { return h }
 
 // QueueRow holds the figures of a queue for the calls that entered it in one interval.
 // See docs/figures.md.
@@ -342,6 +342,6 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 		return nil, fmt.Errorf("reading an entry: %w", err)
 	}
 
-	e.base().key = k
+	e.commonHeader().key = k
 	return e, nil
 }

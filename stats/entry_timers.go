@@ -12,7 +12,7 @@ type timers []entry
 func (t timers) Len() int { return len(t) }
 
 func (t timers) Less(i, j int) bool {
-	return before(t[i].base(), t[j].base())
+	return before(t[i].commonHeader(), t[j].commonHeader())
 }
 
 // before reports whether a is due before b.
@@ -22,13 +22,13 @@ func before(a, b *header) bool {
 
 func (t timers) Swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
-	t[i].base().timerIndex, t[j].base().timerIndex = i, j
+	t[i].commonHeader().timerIndex, t[j].commonHeader().timerIndex = i, j
 }
 
 // Push implements heap.Interface.
 func (t *timers) Push(e any) {
 	added := e.(entry)
-	added.base().timerIndex = len(*t)
+	added.commonHeader().timerIndex = len(*t)
 	*t = append(*t, added)
 }
 
@@ -42,5 +42,5 @@ func (t *timers) Pop() any {
 }
 
 func (t *timers) add(e entry)    { heap.Push(t, e) }
-func (t *timers) remove(e entry) { heap.Remove(t, e.base().timerIndex) }
-func (t *timers) fix(e entry)    { heap.Fix(t, e.base().timerIndex) }
+func (t *timers) remove(e entry) { heap.Remove(t, e.commonHeader().timerIndex) }
+func (t *timers) fix(e entry)    { heap.Fix(t, e.commonHeader().timerIndex) }

@@ -175,7 +175,7 @@ func (f *Fold) Advance(id event.ID) {
 	f.reviewDue(id)
 	defer f.reviewTouched()
 
-	for n := 0; n < maxDuePerEvent && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
+	for n := 0; n < maxDuePerEvent && len(f.timers) > 0 && f.timers[0].commonHeader().due <= id; n++ {
 		switch e := f.timers[0].(type) {
 		case *agent:
 			if f.agentExpiry(e) <= id {
@@ -294,17 +294,17 @@ func (f *Fold) dueOf(e entry) event.ID {
 		return e.Seen + event.ID(feedAge)
 	}
 
-	return f.rowDue(e.base().key.start)
+	return f.rowDue(e.commonHeader().key.start)
 }
 
 // add adds an entry created by the last event.
 func (f *Fold) add(e entry) {
 	f.insert(e)
-	f.markDirty(e.base().key)
+	f.markDirty(e.commonHeader().key)
 }
 
 func (f *Fold) insert(e entry) {
-	h := e.base()
+	h := e.commonHeader()
 	h.due = f.dueOf(e)
 	f.entries[h.key] = e
 	f.timers.add(e)
@@ -335,9 +335,9 @@ func (c *call) interactionKey() interaction {
 
 // recordChange records that the last event has changed the entry of a call or agent.
 func (f *Fold) recordChange(e entry) {
-	e.base().due = f.dueOf(e)
+	e.commonHeader().due = f.dueOf(e)
 	f.timers.fix(e)
-	f.markDirty(e.base().key)
+	f.markDirty(e.commonHeader().key)
 	f.observe(e, false)
 }
 
@@ -351,7 +351,7 @@ func (f *Fold) markDirty(k key) {
 }
 
 func (f *Fold) remove(e entry) {
-	h := e.base()
+	h := e.commonHeader()
 	f.timers.remove(e)
 	delete(f.entries, h.key)
 	f.counts[h.key.kind]--

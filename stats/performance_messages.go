@@ -106,7 +106,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	}
 
 	// A copy: the fold changes the header's due when the message's event comes.
-	made := *e.base()
+	made := *e.commonHeader()
 	w.overdue.made = &made
 	return w.writeMessages(ctx, w.fold.preview(e))
 }

@@ -218,7 +218,7 @@ func (r *rebuildRun) recordSettled(e *state.Event) {
 // replace the worker's: rows and calls from the requested time on, and agents from the
 // first event that determines their state.
 func (r *rebuildRun) isExact(e entry) bool {
-	k := e.base().key
+	k := e.commonHeader().key
 	switch e := e.(type) {
 	case *QueueRow:
 		return k.start >= r.request.From
@@ -241,7 +241,7 @@ func (r *rebuildRun) isExact(e entry) bool {
 
 // keepExpired keeps an expired entry for writeExpired.
 func (r *rebuildRun) keepExpired(e entry) {
-	k := e.base().key
+	k := e.commonHeader().key
 	if k.kind != kindQueue && k.kind != kindAgent || !r.isExact(e) {
 		return
 	}
@@ -391,7 +391,8 @@ func (f *Fold) announceDifferences(before *Fold) {
 
 // sortedEntries returns the entries of a fold in the order of their keys.
 func sortedEntries(f *Fold) []entry {
-	return slices.SortedFunc(maps.Values(f.entries), func(a, b entry) int { return a.base().key.compare(b.base().key) })
+	byKey := func(a, b entry) int { return a.commonHeader().key.compare(b.commonHeader().key) }
+	return slices.SortedFunc(maps.Values(f.entries), byKey)
 }
 
 // writeReplaced writes the rows of a rebuild and the entries that differ from the

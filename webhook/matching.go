@@ -83,13 +83,13 @@ func (h *loadedWebhook) selects(m *filterHeaders, tree *identity.Tree) bool {
 
 // admits reports whether the filters other than that of the account select a message.
 func (h *loadedWebhook) admits(m *filterHeaders) bool {
-	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
+	return h.selection.Admits(m.typeBits, m.name, m.agent, m.queue, m.call)
 }
 
 // filterHeaders are the fields of a message that filters match.
 type filterHeaders struct {
 	account            string
-	class              event.TypeSet
+	typeBits              event.TypeSet
 	name               event.NameSet
 	agent, queue, call string
 }
@@ -116,6 +116,6 @@ func readFilterHeaders(r *kafka.Record) (m filterHeaders) {
 		}
 	}
 
-	m.class, m.name = event.ClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
+	m.typeBits, m.name = event.ClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
 	return m
 }

@@ -32,13 +32,14 @@ type call struct {
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o callStart) *call {
-	c := &call{PendingSession: pending, ws: ws, splitter: newSplitter(pending, o), asterisk: o.asterisk, fork: o.fork}
+func newCall(ws *websocket.Conn, pending *streamed.PendingSession, start callStart) *call {
+	c := &call{PendingSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
+		fork: start.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
-		// Only beside frames: a client that gets none, as one whose call is heard, sends frames itself, which extend
-		// the read deadline.
+		// Pings are only sent with frames. A client that gets no frames, because a provider only hears its call, sends
+		// frames itself, and these extend the read deadline.
 		if now.Sub(pinged) > pingInterval {
 			pinged = now
 			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeTimeout)); err != nil {
@@ -58,12 +59,12 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o callStart) 
 }
 
 // newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(pending *streamed.PendingSession, o callStart) *streamed.FrameSplitter {
-	if !o.request.Listens {
-		return streamed.NewFrameSplitter(pending, o.request.Format, 1)
+func newSplitter(pending *streamed.PendingSession, start callStart) *streamed.FrameSplitter {
+	if !start.request.Listens {
+		return streamed.NewFrameSplitter(pending, start.request.Format, 1)
 	}
-	return streamed.NewFrameSplitter(&heardVoices{PendingSession: pending, format: o.request.Format, voices: o.voices},
-		o.request.Format, len(o.voices))
+	voices := &heardVoices{PendingSession: pending, format: start.request.Format, voices: start.voices}
+	return streamed.NewFrameSplitter(voices, start.request.Format, len(start.voices))
 }
 
 // heardVoices passes samples that alternate between voices to a session that listens.
@@ -223,10 +224,11 @@ func (c *call) DropQueued() {
 	}
 }
 
-// allMarks is more than a session has.
+// allMarks is more marks than a session can have.
 const allMarks = 1 << 10
 
-// AfterPlayed implements aisession.QueueingCall: Asterisk reports it, others have it played at once.
+// AfterPlayed implements aisession.QueueingCall. Asterisk reports when it has played what is queued. Other clients
+// have no queue, so done is called at once.
 func (c *call) AfterPlayed(done func()) {
 	if c.asterisk == nil {
 		done()

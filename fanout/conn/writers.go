@@ -16,30 +16,30 @@ type Flusher interface {
 // Writers flush clients with queued frames. Each writer has one scratch buffer, so an
 // idle client needs none.
 type Writers[C Flusher] struct {
-	work    chan []C
-	window  time.Duration
-	flushed func([]C)
+	chunks       chan []C
+	gatherWindow time.Duration
+	flushed      func([]C)
 
-	mu    sync.Mutex
-	held  []C  // clients waiting for the end of the gather window
-	armed bool // the window's timer runs
+	mu        sync.Mutex
+	waiting   []C  // clients waiting for the end of the gather window
+	timerRuns bool // the window's timer runs
 }
 
 // WriteBytes is the maximum size of one write.
 const WriteBytes = 64 << 10
 
-// writeChunk is the number of clients that a writer takes from the channel at once.
-const writeChunk = 32
+// maxChunk is the number of clients that a writer takes from the channel at once.
+const maxChunk = 32
 
 // NewWriters prepares n writers. With a window, Schedule delays clients by it, so that
 // one write carries more frames. A writer calls flushed with the clients that it has
 // flushed.
 func NewWriters[C Flusher](n int, window time.Duration, flushed func([]C)) *Writers[C] {
-	return &Writers[C]{work: make(chan []C, n), window: window, flushed: flushed}
+	return &Writers[C]{chunks: make(chan []C, n), gatherWindow: window, flushed: flushed}
 }
 
 // Count returns how many times the caller must call Run.
-func (w *Writers[C]) Count() int { return cap(w.work) }
+func (w *Writers[C]) Count() int { return cap(w.chunks) }
 
 // Run runs one writer until ctx ends.
 func (w *Writers[C]) Run(ctx context.Context) {
@@ -48,7 +48,7 @@ func (w *Writers[C]) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case chunk := <-w.work:
+		case chunk := <-w.chunks:
 			for _, c := range chunk {
 				c.Flush(scratch)
 			}
@@ -60,7 +60,7 @@ func (w *Writers[C]) Run(ctx context.Context) {
 // Schedule passes clients to the writers, after the window. Without a window it blocks
 // while all writers are busy. It takes ownership of the slice.
 func (w *Writers[C]) Schedule(ctx context.Context, clients []C) {
-	if w.window > 0 {
+	if w.gatherWindow > 0 {
 		w.hold(ctx, clients)
 		return
 	}
@@ -72,9 +72,9 @@ func (w *Writers[C]) Schedule(ctx context.Context, clients []C) {
 // It takes ownership of the slice.
 func (w *Writers[C]) ScheduleNow(ctx context.Context, clients []C) {
 	for len(clients) > 0 {
-		n := min(len(clients), writeChunk)
+		n := min(len(clients), maxChunk)
 		select {
-		case w.work <- clients[:n:n]:
+		case w.chunks <- clients[:n:n]:
 			clients = clients[n:]
 		case <-ctx.Done():
 			return
@@ -86,16 +86,16 @@ func (w *Writers[C]) hold(ctx context.Context, clients []C) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.held = append(w.held, clients...)
-	if w.armed || len(w.held) == 0 {
+	w.waiting = append(w.waiting, clients...)
+	if w.timerRuns || len(w.waiting) == 0 {
 		return
 	}
 
-	w.armed = true
-	time.AfterFunc(w.window, func() {
+	w.timerRuns = true
+	time.AfterFunc(w.gatherWindow, func() {
 		w.mu.Lock()
-		held := w.held
-		w.held, w.armed = nil, false
+		held := w.waiting
+		w.waiting, w.timerRuns = nil, false
 		w.mu.Unlock()
 		w.ScheduleNow(ctx, held)
 	})

@@ -10,10 +10,10 @@ import (
 // Locks are locks by key. The zero value is ready. They are safe for concurrent use.
 type Locks struct {
 	mu    sync.Mutex
-	locks map[string]*entry
+	locks map[string]*lockEntry
 }
 
-type entry struct {
+type lockEntry struct {
 	held  chan struct{} // full while somebody holds the lock
 	users int           // who hold it or wait for it; guarded by Locks.mu
 }
@@ -23,9 +23,9 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 	l.mu.Lock()
 	k := l.locks[key]
 	if k == nil {
-		k = &entry{held: make(chan struct{}, 1)}
+		k = &lockEntry{held: make(chan struct{}, 1)}
 		if l.locks == nil {
-			l.locks = map[string]*entry{}
+			l.locks = map[string]*lockEntry{}
 		}
 		l.locks[key] = k
 	}
@@ -38,16 +38,16 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 	case k.held <- struct{}{}:
 		return func() {
 			<-k.held
-			l.leave(key, k)
+			l.releaseEntry(key, k)
 		}, nil
 
 	case <-ctx.Done():
-		l.leave(key, k)
+		l.releaseEntry(key, k)
 		return nil, ctx.Err()
 	}
 }
 
-func (l *Locks) leave(key string, k *entry) {
+func (l *Locks) releaseEntry(key string, k *lockEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.users--

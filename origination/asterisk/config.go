@@ -18,7 +18,7 @@ type Config struct {
 	ActionTimeout time.Duration // see ami.Config
 }
 
-func (c Config) manager() (ami.Config, error) {
+func (c Config) managerConfig() (ami.Config, error) {
 	secured, err := c.TLS.Load()
 	if err != nil {
 		return ami.Config{}, fmt.Errorf("origination.asterisk: %w", err)

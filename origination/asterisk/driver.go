@@ -30,7 +30,7 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 		return nil, err
 	}
 
-	manager, err := cfg.manager()
+	manager, err := cfg.managerConfig()
 	if err != nil {
 		return nil, err
 	}

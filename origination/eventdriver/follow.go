@@ -175,7 +175,7 @@ func (f *follower[C, K]) takeEvents() {
 func (f *follower[C, K]) execute(o outcome) {
 	for _, channel := range o.hangUp {
 		f.hangUps.Go(func() {
-			defer f.panics.Recover(f.panicInHangUp())
+			defer f.panics.Recover(f.hangUpPanicPlace())
 			if err := f.platform.HangUp(context.Background(), f.conn, channel); err != nil { // ends with the connection
 				f.log.Debug("hanging up a cancelled call", "error", err)
 			}

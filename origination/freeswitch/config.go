@@ -23,6 +23,6 @@ type Config struct {
 // queueTimeout is the longest wait of a call when the switch limits sessions per second.
 const queueTimeout = 8 * time.Second
 
-func (c Config) socket() esl.Config {
+func (c Config) socketConfig() esl.Config {
 	return esl.Config{Address: c.Address, User: c.User, Password: string(c.Password), CommandTimeout: c.CommandTimeout}
 }

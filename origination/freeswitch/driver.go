@@ -31,7 +31,7 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	}
 
 	recoverer := panics.New(deps.Metrics, deps.Log)
-	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
+	client, err := esl.New(cfg.socketConfig(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err
 	}

@@ -312,7 +312,7 @@ func TestACallIsFollowed(t *testing.T) {
 	reported := collectReports(t, d)
 	want := []string{"o1 ringing_user ", "o1 user_answered ", "o1 bridged ", "o1 ended NORMAL_CLEARING"}
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), want) })
-	within(t, "it is not asked about any more", func() bool { return len(d.following()) == 0 })
+	within(t, "it is not asked about any more", func() bool { return len(d.followedCalls()) == 0 })
 }
 
 func TestACallOfBeforeGoesOn(t *testing.T) {

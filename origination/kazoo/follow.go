@@ -63,7 +63,7 @@ func (d *Driver) find(id string) *call {
 	return d.calls[id]
 }
 
-func (d *Driver) following() []*call {
+func (d *Driver) followedCalls() []*call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Values(d.calls))
@@ -91,7 +91,7 @@ func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origi
 func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	var group errgroup.Group
 	group.SetLimit(pollers)
-	for _, c := range d.following() {
+	for _, c := range d.followedCalls() {
 		group.Go(func() error {
 			steps, err := d.pollCall(ctx, c)
 			if err != nil && ctx.Err() == nil {

@@ -134,7 +134,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 func (c *call) enter(state origination.State) {
 	c.times[state] = time.Now()
 	if state == origination.UserAnswered {
-		c.addRecord(c.started())
+		c.addRecord(c.startedEvent())
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *call) end(cause string) {
 	}
 	_, answered := c.times[origination.UserAnswered]
 	if answered {
-		c.addRecord(c.finished(cause))
+		c.addRecord(c.finishedEvent(cause))
 	}
 }
 

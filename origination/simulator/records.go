@@ -89,11 +89,11 @@ type channelData struct {
 	MediaServer       string `json:"media_server"`
 }
 
-func (c *call) started() []byte {
+func (c *call) startedEvent() []byte {
 	return c.event(event.AgentCallStart, origination.UserAnswered, "")
 }
 
-func (c *call) finished(cause string) []byte {
+func (c *call) finishedEvent(cause string) []byte {
 	return c.event(event.AgentCallEnd, origination.Ended, cause)
 }
 

@@ -29,7 +29,7 @@ func (s *session) checkClasses(ctx context.Context) error {
 			fmt.Sprintf("whether the user may read the events is unknown: manager.conf, [%s]: write = system lets Trunkline look; read needs %s",
 				cfg.Username, s.platform.mask))
 		return nil
-	case refused(err):
+	case isRefusal(err):
 		s.notes = append(s.notes,
 			fmt.Sprintf("whether the user may read the events is unknown: Asterisk shows no section [%s] of manager.conf (%v); read needs %s",
 				cfg.Username, err, s.platform.mask))

@@ -131,7 +131,7 @@ func (s *session) subscribe(ctx context.Context) error {
 			s.notes = append(s.notes,
 				fmt.Sprintf("Asterisk sends events that are not needed: manager.conf, [%s]: write = system permits the feed to filter them, or: eventfilter = %s",
 					s.platform.cfg.Username, filter))
-		case refused(err):
+		case isRefusal(err):
 			return &feed.Refusal{Err: fmt.Errorf("adding a filter: %w", err),
 				Advice: "events: correct the filter " + filter}
 		case err != nil:
@@ -150,7 +150,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 
 	switch {
-	case refused(err):
+	case isRefusal(err):
 		return &feed.Refusal{Err: fmt.Errorf("subscribing to %s: %w", s.platform.mask, err),
 			Advice: "events: name classes of the manager interface, such as call, agent and cdr"}
 	case err != nil:
@@ -160,7 +160,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	var refusal *ami.Refusal
 	return errors.As(err, &refusal)
 }

@@ -80,7 +80,7 @@ func (q *snapshotBuilder) list(ctx context.Context,
 		}
 
 		return nil, false, nil
-	case refused(err):
+	case isRefusal(err):
 		return nil, true, nil
 	case errors.Is(err, context.Cause(ctx)) && ctx.Err() != nil:
 		return nil, false, err
@@ -333,7 +333,7 @@ func (q *snapshotBuilder) setParked(ctx context.Context) error {
 	}
 
 	items, err := q.session.conn.List(ctx, "ParkedCalls")
-	if err != nil && !refused(err) {
+	if err != nil && !isRefusal(err) {
 		return fmt.Errorf("asking for ParkedCalls: %w", err)
 	}
 

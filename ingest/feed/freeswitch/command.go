@@ -36,11 +36,11 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		if c.Reason != "" {
 			return feed.CannotDo("FreeSWITCH", c, "mod_callcenter has no reasons of breaks")
 		}
-		return s.order(ctx, fmt.Sprintf("callcenter_config agent set status %s '%s'", c.AgentID, statuses[c.Action]))
+		return s.runCommand(ctx, fmt.Sprintf("callcenter_config agent set status %s '%s'", c.AgentID, statuses[c.Action]))
 	case feed.ActionJoin:
-		return s.order(ctx, fmt.Sprintf("callcenter_config tier add %s %s 1 1", c.QueueID, c.AgentID))
+		return s.runCommand(ctx, fmt.Sprintf("callcenter_config tier add %s %s 1 1", c.QueueID, c.AgentID))
 	case feed.ActionLeave:
-		return s.order(ctx, fmt.Sprintf("callcenter_config tier del %s %s", c.QueueID, c.AgentID))
+		return s.runCommand(ctx, fmt.Sprintf("callcenter_config tier del %s %s", c.QueueID, c.AgentID))
 	}
 
 	leg, err := s.callerLeg(ctx, c)
@@ -50,13 +50,13 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 
 	switch c.Action {
 	case feed.ActionHangup:
-		return s.order(ctx, "uuid_kill "+leg)
+		return s.runCommand(ctx, "uuid_kill "+leg)
 	case feed.ActionTransfer:
-		return s.order(ctx, fmt.Sprintf("uuid_transfer %s %s", leg, c.Destination))
+		return s.runCommand(ctx, fmt.Sprintf("uuid_transfer %s %s", leg, c.Destination))
 	case feed.ActionHold:
-		return s.order(ctx, "uuid_hold "+leg)
+		return s.runCommand(ctx, "uuid_hold "+leg)
 	case feed.ActionResume:
-		return s.order(ctx, "uuid_hold off "+leg)
+		return s.runCommand(ctx, "uuid_hold off "+leg)
 	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
 		return s.spy(ctx, c, leg)
 	case feed.ActionHear:
@@ -79,7 +79,7 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 		caller, err := s.conn.API(ctx, "uuid_getvar "+c.CallID+" cc_member_session_uuid")
 		caller = strings.TrimSpace(caller)
 		switch {
-		case err != nil && !refused(err):
+		case err != nil && !isRefusal(err):
 			return "", commandError(err)
 		case err == nil && caller != "" && caller != "_undef_":
 			return caller, nil
@@ -124,7 +124,7 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 	}
 
 	if s.listenBeep {
-		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
+		if err := s.runCommand(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
 			return err // the parties have heard nothing
 		}
 	}
@@ -142,7 +142,7 @@ func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
 	}
 
 	if s.listenBeep {
-		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
+		if err := s.runCommand(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
 			return err // the parties have heard nothing
 		}
 	}
@@ -154,7 +154,7 @@ func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
 		return fault.Internal(err, "The command could not be written")
 	}
 
-	return s.order(ctx, strings.NewReplacer(feed.ListenCall, leg, feed.ListenProvider, c.ProviderID,
+	return s.runCommand(ctx, strings.NewReplacer(feed.ListenCall, leg, feed.ListenProvider, c.ProviderID,
 		feed.ListenMetadata, string(metadata)).Replace(s.listenBy))
 }
 
@@ -166,7 +166,7 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 	switch {
 	case err == nil:
 		domains = append(domains, strings.TrimSpace(own))
-	case !refused(err):
+	case !isRefusal(err):
 		return "", commandError(err)
 	}
 
@@ -176,7 +176,7 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 		}
 
 		answer, err := s.conn.API(ctx, fmt.Sprintf("user_exists id %s %s", c.Extension, domain))
-		if err != nil && !refused(err) {
+		if err != nil && !isRefusal(err) {
 			return "", commandError(err)
 		}
 		if err != nil || strings.TrimSpace(answer) == "true" { // a switch that does not say is asked to ring
@@ -187,7 +187,7 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 	return "", fault.New(fault.KindRefused, "The switch has no user %s in the domains %q", c.Extension, domains)
 }
 
-func (s *session) order(ctx context.Context, command string) error {
+func (s *session) runCommand(ctx context.Context, command string) error {
 	_, err := s.conn.API(ctx, command)
 	return commandError(err)
 }

@@ -115,7 +115,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	if !s.eventList.isAll() {
 		// By itself: a user that may not see API events still gets the others.
 		err := s.conn.Subscribe(ctx, "json", apiEvent)
-		if err != nil && !refused(err) {
+		if err != nil && !isRefusal(err) {
 			return fmt.Errorf("subscribing to events: %w", err)
 		} else if err != nil {
 			s.addNote("the user may not see API events, so that changes of tiers show only at the next connect: " +
@@ -156,8 +156,8 @@ func (p *platform) refusal(err error) error {
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 
-// refused reports whether the switch responded with -ERR or -USAGE.
-func refused(err error) bool {
+// isRefusal reports whether the switch responded with -ERR or -USAGE.
+func isRefusal(err error) bool {
 	var refusal *esl.Refusal
 	return errors.As(err, &refusal)
 }

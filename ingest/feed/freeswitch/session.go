@@ -96,7 +96,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 // probe sends a command to check that the switch responds.
 func (s *session) probe(ctx context.Context) error {
 	_, err := s.conn.API(ctx, "status")
-	if err != nil && !refused(err) {
+	if err != nil && !isRefusal(err) {
 		return fmt.Errorf("%w: %w", errSilent, err)
 	}
 	return nil

@@ -154,7 +154,7 @@ func notLoaded(err error) bool {
 
 // noteRefusal adds a note about a query that the switch refused, and returns any other error.
 func (a *snapshotBuilder) noteRefusal(err error) error {
-	if !refused(err) {
+	if !isRefusal(err) {
 		return err
 	}
 	a.Notes = append(a.Notes,
@@ -302,7 +302,7 @@ func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLook
 		ended := false
 		for _, response := range responses[i*len(variables):][:len(variables)] {
 			switch value := strings.TrimSpace(response.Output); {
-			case refused(response.Err): // the leg has ended
+			case isRefusal(response.Err): // the leg has ended
 				ended = true
 			case response.Err != nil:
 				return fmt.Errorf("asking for a variable of a channel: %w", response.Err)

@@ -136,7 +136,7 @@ const callcenterFormat = "freeswitch.callcenter"
 // refreshAgents queries the queues of the agents. A switch without the command has none.
 func (s *session) refreshAgents(ctx context.Context) error {
 	agents, err := s.queryTable(ctx, "callcenter_config agent list", "contact")
-	if refused(err) {
+	if isRefusal(err) {
 		s.tenants.setAgents(nil)
 		return nil
 	}
