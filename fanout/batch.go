@@ -15,23 +15,23 @@ import (
 // resuming use. It is immutable and shared by every subscriber and the ring.
 type frame struct {
 	conn.Frame
-	isRepeat     bool // its source record is in an earlier frame of the partition
-	partition  uint16
-	epoch      int32 // leader epoch of the record
-	typeBits      event.TypeSet
-	name       event.NameSet // of the facts: one bit
-	account    string
-	ids        factIDs
-	id         event.ID
-	offset     int64            // in cc.evt
-	rawPosition     int64            // event.Position.Packed of the raw record, -1 when unknown
-	compressed *compressedFrame // the frame compressed; nil: compression is off
+	isRepeat    bool // its source record is in an earlier frame of the partition
+	partition   uint16
+	epoch       int32 // leader epoch of the record
+	typeBits    event.TypeSet
+	name        event.NameSet // of the facts: one bit
+	account     string
+	ids         factIDs
+	id          event.ID
+	offset      int64            // in cc.evt
+	rawPosition int64            // event.Position.Packed of the raw record, -1 when unknown
+	compressed  *compressedFrame // the frame compressed; nil: compression is off
 }
 
 // factIDs holds the agent, queue and call ids of a message's facts in one string; ""
 // means the message has none. Behind them are the agent's other queues.
 type factIDs struct {
-	text                      string
+	text                           string
 	queueAt, callAt, otherQueuesAt uint16
 }
 
@@ -109,12 +109,12 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		}
 
 		f := frame{
-			Frame:     b.AppendMessage(int64(id), r.Value),
-			partition: uint16(r.Partition),
-			epoch:     r.LeaderEpoch,
-			id:        id,
-			offset:    r.Offset,
-			rawPosition:    -1,
+			Frame:       b.AppendMessage(int64(id), r.Value),
+			partition:   uint16(r.Partition),
+			epoch:       r.LeaderEpoch,
+			id:          id,
+			offset:      r.Offset,
+			rawPosition: -1,
 		}
 
 		var typ, format, name, agent, queue, call, memberOf []byte

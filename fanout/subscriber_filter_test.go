@@ -237,9 +237,8 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		names := event.Names()
 		m := frame{account: accounts[random.IntN(len(accounts))],
 			name: event.NameBit([]byte(names[random.IntN(len(names))]))}
-		m.typeBits = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)],
-			"svc.cc",
-			"")
+		types := []event.Type{event.AgentLogin, event.QueueCall, event.Custom}
+		m.typeBits = event.ClassOf(types[random.IntN(len(types))], "svc.cc", "")
 		var text strings.Builder
 
 		first := func(ids []string) []byte {

@@ -89,7 +89,7 @@ func (h *loadedWebhook) admits(m *filterHeaders) bool {
 // filterHeaders are the fields of a message that filters match.
 type filterHeaders struct {
 	account            string
-	typeBits              event.TypeSet
+	typeBits           event.TypeSet
 	name               event.NameSet
 	agent, queue, call string
 }
