@@ -4,11 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/rounds"
 )
 
 //go:embed acquire.lua
@@ -20,11 +23,14 @@ type RedisLimits struct {
 	client        redis.UniversalClient
 	prefix        string
 	acquireScript *redis.Script
+	acquisitions  rounds.Queue[*acquisition]
 }
 
 // NewRedisLimits stores its keys under prefix. It does not close the client.
 func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
-	return &RedisLimits{client: client, prefix: prefix, acquireScript: redis.NewScript(acquireScript)}
+	l := &RedisLimits{client: client, prefix: prefix, acquireScript: redis.NewScript(acquireScript)}
+	l.acquisitions = rounds.Queue[*acquisition]{Run: l.acquireAll, Max: maxRedisBatch}
+	return l
 }
 
 // leaseDuration is the time from a renewal to the expiry.
@@ -41,34 +47,90 @@ func leaseMember(node string, lease ConnectionLease) string {
 	return node + "|" + lease.ID + "|" + strconv.FormatInt(lease.Since.UnixMilli(), 10)
 }
 
-// Acquire implements Limits.
+// acquisition is one call of Acquire.
+type acquisition struct {
+	caller    context.Context
+	node      string
+	lease     ConnectionLease
+	replace   bool
+	result    *redis.Cmd // of the script
+	fullScope string     // "": acquired
+}
+
+func (a *acquisition) succeeded() bool { return a.result.Err() == nil }
+
+// Acquire implements Limits. Connections that come while Redis answers are counted together by the next
+// request: after a restart of a node thousands come at once.
 func (l *RedisLimits) Acquire(ctx context.Context, node string, lease ConnectionLease,
 	replace bool) (fullScope string, err error) {
-	now := time.Now()
-	flag := 0
-	if replace {
-		flag = 1
-	}
-
-	keys := make([]string, len(lease.Scopes))
-	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, lease), flag}
-	for i, scope := range lease.Scopes {
-		keys[i] = l.scopeKey(scope.Name)
-		args = append(args, scope.Max)
-	}
-
-	result, err := l.acquireScript.Run(ctx, l.client, keys, args...).Slice()
+	a := &acquisition{caller: ctx, node: node, lease: lease, replace: replace}
+	err = l.acquisitions.Do(ctx, a)
 	if err != nil {
 		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
+	return a.fullScope, nil
+}
 
-	// The script counts scopes from 1, as Lua does; 0: acquired.
-	if full, ok := result[0].(int64); ok && full > 0 {
-		kind, _, _ := strings.Cut(lease.Scopes[full-1].Name, ":")
-		return kind, nil
+// acquireAll runs the script for each acquisition, in their order.
+func (l *RedisLimits) acquireAll(all []*acquisition) error {
+	ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+	defer cancel()
+
+	// Whose caller has gone away is not counted: nobody would release it.
+	all = slices.DeleteFunc(all, func(a *acquisition) bool { return a.caller.Err() != nil })
+	err := l.runScript(ctx, all)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis has started since, or another master has taken over
+		err = l.acquireScript.Load(ctx, l.client).Err()
+		if err == nil {
+			err = l.runScript(ctx, slices.DeleteFunc(slices.Clone(all), (*acquisition).succeeded))
+		}
+	}
+	if err != nil {
+		return err
 	}
 
-	return "", l.notifyEvicted(ctx, result[1:])
+	var evicted []any
+	for _, a := range all {
+		result, err := a.result.Slice()
+		if err != nil {
+			return err
+		}
+
+		// The script counts scopes from 1, as Lua does; 0: acquired.
+		full, _ := result[0].(int64)
+		if full > 0 {
+			a.fullScope, _, _ = strings.Cut(a.lease.Scopes[full-1].Name, ":")
+			continue
+		}
+
+		evicted = append(evicted, result[1:]...)
+	}
+
+	return l.notifyEvicted(ctx, evicted)
+}
+
+// runScript sends the acquisitions in one pipeline.
+func (l *RedisLimits) runScript(ctx context.Context, all []*acquisition) error {
+	now := time.Now()
+	pipe := l.client.Pipeline()
+	for _, a := range all {
+		flag := 0
+		if a.replace {
+			flag = 1
+		}
+
+		keys := make([]string, len(a.lease.Scopes))
+		args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(a.node, a.lease), flag}
+		for i, scope := range a.lease.Scopes {
+			keys[i] = l.scopeKey(scope.Name)
+			args = append(args, scope.Max)
+		}
+
+		a.result = l.acquireScript.EvalSha(ctx, pipe, keys, args...)
+	}
+
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {

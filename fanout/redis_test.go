@@ -207,6 +207,103 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 	})
 }
 
+// heldPipelines holds each pipeline of scripts until it is released, and counts the commands of each.
+type heldPipelines struct {
+	began   chan int // number of commands
+	release chan struct{}
+}
+
+func (heldPipelines) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (heldPipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (h heldPipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() != "evalsha" { // of the client, when it connects
+			return next(ctx, cmds)
+		}
+
+		h.began <- len(cmds)
+		<-h.release
+		return next(ctx, cmds)
+	}
+}
+
+// waitingContext tells when somebody begins to wait for its end, too.
+type waitingContext struct {
+	context.Context
+	waits chan<- struct{}
+}
+
+func (c waitingContext) Done() <-chan struct{} {
+	c.waits <- struct{}{}
+	return c.Context.Done()
+}
+
+// Connections that come while Redis answers are counted by one request, also when Redis has lost the script;
+// those whose client has gone away meanwhile are not counted.
+func TestLeasesAreAcquiredTogether(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+
+		held := heldPipelines{began: make(chan int), release: make(chan struct{})}
+		client.AddHook(held)
+		l := NewRedisLimits(client, prefix)
+		lease := func(id string) ConnectionLease {
+			return ConnectionLease{ID: id, Since: time.UnixMilli(1_000_000), Scopes: []Scope{{"user:u", 4}}}
+		}
+
+		results := make(chan string, 8)
+		waits := make(chan struct{}, 8)
+		acquire := func(ctx context.Context, id string) {
+			ctx = waitingContext{ctx, waits}
+			full, err := l.Acquire(ctx, "one", lease(id), false)
+			results <- fmt.Sprint(full, err)
+		}
+
+		go acquire(t.Context(), "0")
+		if n := <-held.began; n != 1 {
+			t.Errorf("the first request counts %d connections", n)
+		}
+		<-waits
+
+		gone, leave := context.WithCancel(t.Context())
+		go acquire(gone, "gone")
+		for i := range 5 {
+			go acquire(t.Context(), fmt.Sprint(i+1))
+		}
+		for range 6 {
+			<-waits
+		}
+
+		leave()
+		<-results
+
+		close(held.release)
+		if n := <-held.began; n != 1 {
+			t.Errorf("after the script was loaded, %d connections are counted again", n)
+		}
+		if n := <-held.began; n != 5 {
+			t.Errorf("the second request counts %d connections, want the 5 that waited", n)
+		}
+
+		refused := 0
+		for range 6 {
+			switch got := <-results; got {
+			case "<nil>":
+			case "user<nil>":
+				refused++
+			default:
+				t.Error(got)
+			}
+		}
+		if n := client.ZCard(t.Context(), l.scopeKey("user:u")).Val(); refused != 2 || n != 4 {
+			t.Errorf("%d places of 4 are taken, %d connections refused", n, refused)
+		}
+	})
+}
+
 // interleave runs a function behind the first command of a pipeline, where another node's command may run too
 // unless the pipeline is a transaction.
 type interleave func()

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccojocar/zxcvbn-go"
+	"github.com/ccojocar/zxcvbn-go/frequency"
 	"github.com/ccojocar/zxcvbn-go/match"
 	"github.com/ccojocar/zxcvbn-go/matching"
 	"golang.org/x/text/unicode/norm"
@@ -61,6 +62,9 @@ func ownWords(username string, account Account) (words []string) {
 }
 
 func notAlphanumeric(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// The library's matchers have dictionaries of their own, made of these lists, which are not read again.
+func init() { clear(frequency.Lists) }
 
 // Substitutions of letters in passwords, as attackers undo them.
 var (

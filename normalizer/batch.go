@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"trunkline/event"
@@ -51,8 +52,7 @@ type batch struct {
 	bytes      []byte         // backing memory of events and headers
 	headers    []kafka.Header // backing memory of the headers of events and dead letters
 	callData   []byte         // of the current record, if it is a call event
-	fields     format.Fields  // of the current record
-	scratch    registry.Scratch
+	scratch    *scratch       // while fill runs
 	formatName string         // of the current record
 	identity   event.Identity // of the current record; zero: none
 	timeZone   *time.Location
@@ -62,6 +62,15 @@ type batch struct {
 	sourceLog   []byte // header for topicID and sourceEpoch; nil: not created yet
 	sourceEpoch int32
 }
+
+// scratch is what parsing one record needs.
+type scratch struct {
+	fields  format.Fields // of the current record
+	unnamed registry.Scratch
+}
+
+// scratches are shared by the partitions: a scratch has tens of kilobytes, and most partitions rest.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func (b *batch) reset(prev event.ID) {
 	b.now, b.rawRecords, b.lastID, b.size = time.Now(), 0, prev, 0
@@ -82,6 +91,12 @@ func (b *batch) reset(prev event.ID) {
 // batch contains the records before the failed one. A record that does not become an
 // event of the batch does not change the state.
 func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
+	b.scratch = scratches.Get().(*scratch)
+	defer func() {
+		scratches.Put(b.scratch)
+		b.scratch = nil
+	}()
+
 	for i := range raw[:limit] {
 		id := event.NextID(b.lastID, raw[i].Time.UnixMilli(), b.partition)
 		b.readIdentity(&raw[i])
@@ -198,7 +213,7 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
 	} else {
-		f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch)
+		f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch.unnamed)
 		if err != nil {
 			return nil, "", err
 		}

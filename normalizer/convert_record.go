@@ -128,7 +128,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 	}
 
 	data, replaced := f.ValidUTF8(raw.Value)
-	e, err = f.ReadEvent(data, &b.fields)
+	e, err = f.ReadEvent(data, &b.scratch.fields)
 	if e.Facts.Name == "" {
 		e.Facts.Name = event.NameOther
 	}
@@ -210,7 +210,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 
 	record, replaced := f.ValidUTF8(raw.Value)
-	row, err := f.ReadCDR(record, &b.fields, calendar)
+	row, err := f.ReadCDR(record, &b.scratch.fields, calendar)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if row.OriginationCallID != "" {
 		b.addHeader(event.HeaderOrigination, row.OriginationCallID)
 	}
-	if f.HasSeveralRecords != nil && f.HasSeveralRecords(&b.fields) {
+	if f.HasSeveralRecords != nil && f.HasSeveralRecords(&b.scratch.fields) {
 		b.addHeader(event.HeaderOneOfSeveral, "1")
 	}
 

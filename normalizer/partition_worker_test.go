@@ -177,7 +177,7 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	normalize := r.normalize
 	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
 		if raw.Offset == 1 {
-			_, err := broken.ReadEvent(raw.Value, &b.fields)
+			_, err := broken.ReadEvent(raw.Value, &b.scratch.fields)
 			return err
 		}
 		return normalize(ctx, b, raw, id)
