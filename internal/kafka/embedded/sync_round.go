@@ -22,6 +22,10 @@ func (d *durability) runRound([]struct{}) error {
 		return os.ErrClosed
 	}
 
+	// Taken before the work: a change that comes during it belongs to the next round.
+	topicsChanged := d.topicsChanged
+	d.topicsChanged = false
+
 	logs := make([]*partitionLog, 0, len(d.waiting))
 	for p := range d.waiting {
 		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
@@ -31,10 +35,14 @@ func (d *durability) runRound([]struct{}) error {
 	}
 
 	clear(d.waiting)
-	// Taken before the work: a change that comes during it belongs to the next round.
-	topicsChanged := d.topicsChanged
-	d.topicsChanged = false
 	d.mu.Unlock()
+
+	for _, l := range logs {
+		if l.isDeleted() { // by a request that may be answered after this round
+			l.forget()
+			topicsChanged = true
+		}
+	}
 
 	err := d.writeJournal(logs)
 	if err == nil && topicsChanged {
@@ -159,7 +167,8 @@ func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
 func (d *durability) forgetDeleted() error {
 	// With it the journal is cleared: no record of a deleted topic is left to be replayed.
 	err := d.syncUnsynced()
-	for _, path := range []string{filepath.Join(d.dir, "topics.json"), d.dir} {
+	// The directories first: a topic that was created again must not begin with files of the deleted one.
+	for _, path := range []string{filepath.Join(d.dir, partitionsName), filepath.Join(d.dir, "topics.json"), d.dir} {
 		err = errors.Join(err, d.syncFile(path))
 	}
 
@@ -171,7 +180,7 @@ func (d *durability) forgetDeleted() error {
 		if !errors.Is(statErr, os.ErrNotExist) {
 			return false
 		}
-		l.close()
+		l.forget()
 		return true
 	})
 
