@@ -172,8 +172,8 @@ func (c *call) handleAsterisk(raw []byte) {
 	case mediaXOFF, mediaXON:
 		c.asterisk.setOff(e.Event == mediaXOFF)
 	case mediaMarkProcessed:
-		for _, done := range c.asterisk.takeMarks(1) {
-			done()
+		for _, m := range c.asterisk.takePlayed(e.CorrelationID) {
+			m.done()
 		}
 	case dtmfEnd:
 		if session != nil && aiprotocol.IsDigit(e.Digit) {
@@ -217,14 +217,11 @@ func (c *call) DropQueued() {
 		c.putControl([]byte(`{"type":"killAudio"}`))
 	case c.asterisk != nil:
 		c.putControl(c.asterisk.command(commandFlush))
-		for _, done := range c.asterisk.takeMarks(maxMarks) {
-			done()
+		for _, m := range c.asterisk.takeAll() {
+			m.done()
 		}
 	}
 }
-
-// maxMarks is more than a session has.
-const maxMarks = 1 << 10
 
 // AfterPlayed implements aisession.QueueingCall: Asterisk reports it, others have it played at once.
 func (c *call) AfterPlayed(done func()) {
@@ -232,8 +229,8 @@ func (c *call) AfterPlayed(done func()) {
 		done()
 		return
 	}
-	c.asterisk.addMark(done)
-	c.putControl(c.asterisk.command(commandMark))
+	number := c.asterisk.addMark(done)
+	c.putControl(c.asterisk.markCommand(number))
 }
 
 // sendLast writes a message to a client whose sender has ended.
