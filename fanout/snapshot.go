@@ -177,7 +177,7 @@ func (m *snapshots) Visits(ctx context.Context, account string) (calls []*state.
 // CallVersion returns a number that differs from earlier ones if what Visits returns for the account
 // has changed since. It costs nothing, but follows the state only while Visits is called once in
 // stateLinger.
-func (m *snapshots) CallVersion(account string) int64 { return m.states.callVersion(account) }
+func (m *snapshots) CallVersion(account string) int64 { return m.states.versionOfCalls(account) }
 
 // collect merges the state of a filter's accounts into merged, and returns a snapshot
 // with its cursor.

@@ -146,9 +146,9 @@ func (w *states) countEntries() (entries int) {
 	return entries + agents + calls
 }
 
-// callVersion returns a number that differs from earlier ones if a call of the account has changed
+// versionOfCalls returns a number that differs from earlier ones if a call of the account has changed
 // since, or the state was read again.
-func (w *states) callVersion(account string) (version int64) {
+func (w *states) versionOfCalls(account string) (version int64) {
 	const changesOfOneReading = 1 << 40 // more than one reading has
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,11 +50,11 @@ type RulesDeps struct {
 type Rules struct {
 	deps  RulesDeps
 	heard map[hearing]*attempts
-	known map[string]*visits // by account
+	known map[string]*accountCalls // by account
 }
 
-// visits are the calls in an account's queues when it had a version of its calls.
-type visits struct {
+// accountCalls are the calls in an account's queues when it had a version of its calls.
+type accountCalls struct {
 	version int64
 	readAt  time.Time
 	calls   []*state.Entry
@@ -75,7 +75,7 @@ type hearing struct {
 
 // NewRules returns Rules.
 func NewRules(deps RulesDeps) *Rules {
-	return &Rules{deps: deps, heard: make(map[hearing]*attempts), known: make(map[string]*visits)}
+	return &Rules{deps: deps, heard: make(map[hearing]*attempts), known: make(map[string]*accountCalls)}
 }
 
 // Run follows the rules until ctx ends.
@@ -109,8 +109,8 @@ func (r *Rules) Run(ctx context.Context) error {
 // follow has the calls of the rules' queues heard that are not yet.
 func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 	live := make(map[hearing]bool)
-	read := make(map[string]*visits) // by account, which may have several rules
-	unread := make(map[string]bool)  // accounts, of which what is heard is kept
+	read := make(map[string]*accountCalls) // by account, which may have several rules
+	unread := make(map[string]bool)        // accounts, of which what is heard is kept
 	for _, rule := range rules {
 		if unread[rule.AccountID] {
 			continue
@@ -154,7 +154,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 
 // readVisits returns the calls in an account's queues: those known, while none has changed, since an account may
 // have thousands of agents and calls. They are read anew every now and then in any case, see Roster.
-func (r *Rules) readVisits(ctx context.Context, account string) (*visits, error) {
+func (r *Rules) readVisits(ctx context.Context, account string) (*accountCalls, error) {
 	// Before the calls: what changes while they are read is read again.
 	version, now := r.deps.Roster.CallVersion(account), time.Now()
 	known := r.known[account]
@@ -167,7 +167,7 @@ func (r *Rules) readVisits(ctx context.Context, account string) (*visits, error)
 		return nil, err
 	}
 
-	return &visits{version, now, calls}, nil
+	return &accountCalls{version, now, calls}, nil
 }
 
 // hear has a call heard, unless it is.

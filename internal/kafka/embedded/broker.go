@@ -112,7 +112,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 
 	b := &Broker{
 		cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log,
-		compactedBytes: map[partitionID]int64{}, trimSoon: make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
+		compactedBytes: map[partitionID]int64{},
+		trimSoon:       make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
 	}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 

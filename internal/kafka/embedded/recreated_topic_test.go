@@ -87,11 +87,11 @@ func (l *bareLog) append(offset int64, size int) {
 	err := os.MkdirAll(l.path(), 0o755)
 	for name, content := range map[string][]byte{segmentName(0): batch, indexName(0): entry[:]} {
 		f, openErr := os.OpenFile(filepath.Join(l.path(), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err = errors.Join(err, openErr); err != nil {
-			l.t.Fatal(err)
+		if openErr != nil {
+			l.t.Fatal(openErr)
 		}
-		_, err = f.Write(content)
-		err = errors.Join(err, f.Close())
+		_, writeErr := f.Write(content)
+		err = errors.Join(err, writeErr, f.Close())
 	}
 
 	if err != nil {
@@ -114,8 +114,8 @@ func (l *bareLog) expectDurable() {
 	left := l.t.TempDir()
 	for path, content := range l.files {
 		to := filepath.Join(left, newPartitionLog("", l.topic).path(), filepath.Base(path))
-		err := os.MkdirAll(filepath.Dir(to), 0o755)
-		if err = errors.Join(err, os.WriteFile(to, content, 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, content, 0o644))
+		if err != nil {
 			l.t.Fatal(err)
 		}
 	}
