@@ -156,10 +156,10 @@ func (l *partitionLog) close() {
 	l.segment, l.index = nil, nil
 }
 
-// forget closes the directory, too: what comes next in its place is another topic's.
+// forget closes the directory, too, when the topic was deleted or the broker ends. A checkpoint may still
+// sync the files.
 func (l *partitionLog) forget() {
-	l.restart()
-	l.newestBase = -1
+	l.close()
 	if l.folder != nil {
 		l.folder.Close() // only read
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -21,11 +22,13 @@ import (
 // bareLog is a durability without kfake: the test appends what kfake would.
 type bareLog struct {
 	*durability
-	t      *testing.T
-	dir    string
-	topic  partition
-	synced []string          // paths of files and directories of the log, in order
-	files  map[string][]byte // what synced files had, by path
+	t     *testing.T
+	dir   string
+	topic partition
+
+	syncing sync.Mutex        // guards the following fields: several files are synced at a time
+	synced  []string          // paths of files and directories of the log, in order
+	files   map[string][]byte // what synced files had, by path
 }
 
 func newBareLog(t *testing.T) *bareLog {
@@ -41,6 +44,9 @@ func newBareLog(t *testing.T) *bareLog {
 	}
 
 	l.fsync = func(f *os.File) error {
+		l.syncing.Lock()
+		defer l.syncing.Unlock()
+
 		l.synced = append(l.synced, f.Name())
 		info, err := f.Stat()
 		if err != nil || info.IsDir() {
@@ -104,6 +110,8 @@ func (l *bareLog) deleteTopic() {
 	if err := os.RemoveAll(l.path()); err != nil {
 		l.t.Fatal(err)
 	}
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
 	l.synced = nil
 }
 
@@ -199,6 +207,58 @@ func TestBatchesOfATopicThatWasCreatedAgainAreDurable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestATopicIsCreatedAgainDuringACheckpoint: what syncs the files of the deleted one knows nothing of those of the
+// new one.
+func TestATopicIsCreatedAgainDuringACheckpoint(t *testing.T) {
+	l := newBareLog(t)
+	finish := l.begin()
+	l.append(0, 100)
+	finish()
+
+	syncing, proceed := make(chan struct{}), make(chan struct{})
+	hook := l.fsync
+	first := true
+	l.fsync = func(f *os.File) error {
+		if first {
+			first = false
+			close(syncing)
+			<-proceed
+		}
+		return hook(f)
+	}
+
+	if err := l.startCheckpoint(); err != nil {
+		t.Fatal(err)
+	}
+	<-syncing
+
+	before := l.logs[l.topic]
+	l.deleteTopic()
+	finish = l.begin()
+	l.append(0, 200)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		finish()
+	}()
+
+	for isReplaced := false; !isReplaced; {
+		l.mu.Lock()
+		isReplaced = l.logs[l.topic] != before
+		l.mu.Unlock()
+	}
+	close(proceed)
+	<-finished
+
+	l.expectDurable()
+	if err := l.syncUnsynced(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(l.synced, filepath.Dir(l.path())) || !slices.Contains(l.synced, l.path()) {
+		t.Errorf("synced are only %q", l.synced)
 	}
 }
 
@@ -330,7 +390,10 @@ func TestTrimmingEndsWithItsTopic(t *testing.T) {
 // TestTheSizeOfADeletedTopicDoesNotDelayCompaction: a topic that was large when it was compacted
 // last says nothing about its successor.
 func TestTheSizeOfADeletedTopicDoesNotDelayCompaction(t *testing.T) {
-	b := openBroker(t, Config{MaxBytes: 1})
+	opened := openBroker(t, Config{})
+	// With the smallest segments, and not the one whose compactor runs.
+	b := &Broker{cfg: Config{MaxBytes: 1}, cluster: opened.cluster, client: opened.client,
+		durability: opened.durability, log: opened.log, compactedBytes: map[partitionID]int64{}}
 	recreate(t, b)
 	old, err := b.sizedPartition(partition{"t", 0})
 	if err != nil {

@@ -28,21 +28,23 @@ func (d *durability) runRound([]struct{}) error {
 
 	logs := make([]*partitionLog, 0, len(d.waiting))
 	for p := range d.waiting {
-		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
-			d.logs[p] = newPartitionLog(d.dir, p)
+		l := d.logs[p]
+		deleted := l != nil && l.isDeleted()
+		if deleted { // by a request that may be answered after this round
+			l.forget()
+			topicsChanged = true
 		}
-		logs = append(logs, d.logs[p])
+
+		// A new one, since a checkpoint may be syncing the files of the deleted topic.
+		if deleted || l == nil {
+			l = newPartitionLog(d.dir, p)
+			d.logs[p] = l
+		}
+		logs = append(logs, l)
 	}
 
 	clear(d.waiting)
 	d.mu.Unlock()
-
-	for _, l := range logs {
-		if l.isDeleted() { // by a request that may be answered after this round
-			l.forget()
-			topicsChanged = true
-		}
-	}
 
 	err := d.writeJournal(logs)
 	if err == nil && topicsChanged {
