@@ -22,9 +22,15 @@ type asteriskChannel struct {
 	*websocket.Conn
 	mu       sync.Mutex
 	commands []string
-	queue    []int // bytes of a frame; -1: a mark
-	played   int   // bytes
+	queue    []queuedItem
+	played   int // bytes
 	closed   string
+}
+
+// queuedItem is a frame, or a mark, which has no bytes.
+type queuedItem struct {
+	bytes int
+	mark  string
 }
 
 func (c *asteriskChannel) read() {
@@ -37,9 +43,12 @@ func (c *asteriskChannel) read() {
 			c.mu.Unlock()
 			return
 		case kind == websocket.BinaryMessage:
-			c.queue = append(c.queue, len(raw))
+			c.queue = append(c.queue, queuedItem{bytes: len(raw)})
 		default:
-			var m struct{ Command string }
+			var m struct {
+				Command string
+				ID      string `json:"correlation_id"`
+			}
 			_ = json.Unmarshal(raw, &m)
 			c.commands = append(c.commands, m.Command)
 
@@ -47,7 +56,7 @@ func (c *asteriskChannel) read() {
 			case "FLUSH_MEDIA":
 				c.queue = nil
 			case "MARK_MEDIA":
-				c.queue = append(c.queue, -1)
+				c.queue = append(c.queue, queuedItem{mark: m.ID})
 			}
 		}
 		c.mu.Unlock()
@@ -55,17 +64,17 @@ func (c *asteriskChannel) read() {
 }
 
 // tick plays one frame.
-func (c *asteriskChannel) tick() (marks int) {
+func (c *asteriskChannel) tick() (marks []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for len(c.queue) > 0 && c.queue[0] == -1 {
+	for len(c.queue) > 0 && c.queue[0].bytes == 0 {
+		marks = append(marks, c.queue[0].mark)
 		c.queue = c.queue[1:]
-		marks++
 	}
 
 	if len(c.queue) > 0 {
-		c.played += c.queue[0]
+		c.played += c.queue[0].bytes
 		c.queue = c.queue[1:]
 	}
 
@@ -120,8 +129,8 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 			case <-stop:
 				return
 			case <-ticker.C:
-				for range c.tick() {
-					say(`{"event":"MEDIA_MARK_PROCESSED","channel_id":"1795672155.12","correlation_id":""}`)
+				for _, id := range c.tick() {
+					say(`{"event":"MEDIA_MARK_PROCESSED","channel_id":"1795672155.12","correlation_id":"` + id + `"}`)
 				}
 				write(websocket.BinaryMessage, make([]byte, 160))
 			}

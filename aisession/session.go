@@ -65,8 +65,12 @@ func newTrack(name aiprotocol.Track, format audio.Format, r *Request) (*track, e
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
 	}
-	return &track{name: name, received: audio.NewJitterBuffer(format, r.RTPTimestamps), format: format,
-		toProvider: toProvider}, nil
+	newBuffer := audio.NewJitterBuffer
+	if r.Listens { // nobody waits for an answer
+		newBuffer = audio.NewPatientJitterBuffer
+	}
+
+	return &track{name: name, received: newBuffer(format, r.RTPTimestamps), format: format, toProvider: toProvider}, nil
 }
 
 // providerFormat returns the audio format of a request's provider.

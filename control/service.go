@@ -42,11 +42,6 @@ type Users interface {
 	Tree() *identity.Tree
 }
 
-// Limiter counts actions. It returns 0, or the time to wait if a limit is exceeded.
-type Limiter interface {
-	Fail(ctx context.Context, limits ...identity.Limit) time.Duration
-}
-
 // Destinations decides to which numbers an account's calls may be transferred.
 type Destinations interface {
 	Check(ctx context.Context, accountID, userID, destination string) error
@@ -74,7 +69,7 @@ type Deps struct {
 	DB           *sqldb.DB
 	Roster       Roster
 	Users        Users
-	Limiter      Limiter
+	Limiter      identity.Limiter // counts actions
 	Destinations Destinations
 	Publisher    Publisher
 	Nodes        Nodes
@@ -90,7 +85,7 @@ type Service struct {
 	db           *sqldb.DB
 	roster       Roster
 	users        Users
-	limiter      Limiter
+	limiter      identity.Limiter
 	destinations Destinations
 	publish      Publisher
 	nodes        Nodes

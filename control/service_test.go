@@ -120,6 +120,8 @@ func (w *world) Tree() *identity.Tree {
 	return identity.NewTree(identity.Account{ID: "demo", Name: "demo", Domain: "x"})
 }
 
+func (w *world) Wait(context.Context, ...identity.Limit) time.Duration { return w.wait }
+
 func (w *world) Fail(context.Context, ...identity.Limit) time.Duration { return w.wait }
 
 func (w *world) Check(_ context.Context, _, _, destination string) error {

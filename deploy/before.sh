@@ -18,6 +18,6 @@ if [ ! -x "$folder/trunkline" ]; then
 	echo "building $(git log -1 --format='%h of %cs' "$commit")" >&2
 	mkdir -p "$folder"
 	CGO_ENABLED=0 go build -C "$source" -trimpath -buildvcs=false \
-		-ldflags "-s -w -X main.version=$(cat "$source/VERSION")-before -X main.commit=$commit" -o "$folder/" ./cmd/trunkline
+		-ldflags "-s -w -X main.version=$(cat "$source/VERSION")-before -X main.commit=$commit -X main.date=$(deploy/version.sh date "$commit")" -o "$folder/" ./cmd/trunkline
 fi
 echo "$folder/trunkline"

@@ -8,7 +8,8 @@ set -eu
 version=$1
 commit=$2
 folder=$3
-date=$(date -u -d "@${SOURCE_DATE_EPOCH:-0}" +%Y-%m-%dT%H:%M:%SZ)
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)} # the commit's time
+date=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)
 
 rm -rf "$folder"
 mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
@@ -33,4 +34,4 @@ cp "$authorities" "$folder/etc/ssl/certs/ca-certificates.crt"
 chmod 644 "$folder/etc/ssl/certs/ca-certificates.crt"
 
 # The layers of the image contain the files' times.
-find "$folder" -exec touch -d @"${SOURCE_DATE_EPOCH:-0}" {} +
+find "$folder" -exec touch -d @"$epoch" {} +

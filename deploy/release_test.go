@@ -61,7 +61,12 @@ func TestVersionOfACheckout(t *testing.T) {
 	write("deploy/version.sh", readFile(t, "version.sh"), 0o755)
 	in("git", "init", "-q")
 	in("git", "add", ".")
+	t.Setenv("GIT_COMMITTER_DATE", "2026-11-27T01:02:03+0100")
 	in("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
+
+	if got := in("deploy/version.sh", "date"); got != "2026-11-27T00:02:03Z" {
+		t.Errorf("the commit's date: %s", got)
+	}
 
 	if got := in("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
 		t.Errorf("without a tag: %s", got)
@@ -75,6 +80,35 @@ func TestVersionOfACheckout(t *testing.T) {
 	write("VERSION", []byte("1.2.4\n"), 0o644)
 	if got := in("deploy/version.sh"); !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
 		t.Errorf("changed: %s", got)
+	}
+}
+
+// TestEveryBuildTellsItsDate checks that where a program gets its version, it gets the commit and its date, too.
+func TestEveryBuildTellsItsDate(t *testing.T) {
+	builds := 0
+	for _, pattern := range []string{"../Makefile", "*.sh", "../.ci/*", "../.ci/*/*.sh"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, file := range files {
+			content, _ := os.ReadFile(file) // a folder has none
+			for line := range strings.Lines(string(content)) {
+				if !strings.Contains(line, "-X main.version=") {
+					continue
+				}
+
+				builds++
+				if !strings.Contains(line, "-X main.commit=") || !strings.Contains(line, "-X main.date=") {
+					t.Errorf("%s builds without commit or date: %s", file, line)
+				}
+			}
+		}
+	}
+
+	if builds < 4 {
+		t.Errorf("%d builds are found", builds)
 	}
 }
 

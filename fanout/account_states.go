@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"trunkline/event"
@@ -23,6 +24,8 @@ type accountStates struct {
 	maxBytes  setting.Bytes // memory limit of all views
 	metrics   *metrics
 	logger    *slog.Logger
+
+	readings atomic.Int64 // of partitions, begun so far
 
 	mu       sync.Mutex
 	running  bool
@@ -143,6 +146,24 @@ func (w *accountStates) countEntries() (entries int) {
 	return entries + agents + calls
 }
 
+// versionOfCalls returns a number that differs from earlier ones if a call of the account has changed
+// since, or the state was read again.
+func (w *accountStates) versionOfCalls(account string) (version int64) {
+	const changesOfOneReading = 1 << 40 // more than one reading has
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	for _, v := range w.views {
+		v.mu.Lock()
+		if v.view != nil {
+			version += v.reading*changesOfOneReading + v.view.CallChanges(account)
+		}
+		v.mu.Unlock()
+	}
+
+	return version
+}
+
 // stateView keeps the state of one partition.
 type stateView struct {
 	states      *accountStates
@@ -152,6 +173,7 @@ type stateView struct {
 
 	mu         sync.Mutex
 	view       *state.View
+	reading    int64 // number of the reading that view is of
 	reader     kafka.Source
 	caughtUpAt time.Time // when the end of the log was last reached; zero: never
 	lag        int64     // offsets not read yet, as of the last read
@@ -208,6 +230,7 @@ func (v *stateView) startReading(r kafka.Source) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.view, v.reader, v.caughtUpAt = state.NewView(), r, time.Time{}
+	v.reading = v.states.readings.Add(1)
 }
 
 func (v *stateView) stopReading() {

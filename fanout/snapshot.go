@@ -157,6 +157,28 @@ func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]
 	return merged.ended, err
 }
 
+// Visits returns the calls that are in a queue of the account, not of those below it, up to
+// maxSnapshotAge ago. It returns fault.KindUnavailable while the state is not read. The entries
+// must not be modified.
+func (m *snapshots) Visits(ctx context.Context, account string) (calls []*state.Entry, err error) {
+	merged := newMergedEntries()
+	merged.only = state.Call
+	filter := &filter{root: account, types: event.EveryType, names: event.EveryName}
+	_, err = m.collect(ctx, filter, merged)
+	for key, e := range merged.live {
+		if key.Account == account && e.Visits() {
+			calls = append(calls, e)
+		}
+	}
+
+	return calls, err
+}
+
+// CallVersion returns a number that differs from earlier ones if what Visits returns for the account
+// has changed since. It costs nothing, but follows the state only while Visits is called once in
+// stateLinger.
+func (m *snapshots) CallVersion(account string) int64 { return m.states.versionOfCalls(account) }
+
 // collect merges the state of a filter's accounts into merged, and returns a snapshot
 // with its cursor.
 func (m *snapshots) collect(ctx context.Context, filter *filter, merged *mergedEntries) (*Snapshot, error) {
@@ -238,6 +260,7 @@ type mergedEntries struct {
 	over []lastEvent // of what is not live, ten times as much as what is: a list costs less than a map
 
 	ended map[state.Key]*state.Entry // those that are not live; nil: they are not kept
+	only  state.Kind                 // the kind that is kept; "": all
 }
 
 // lastEvent is the last event of an entry that is not live.
@@ -257,6 +280,10 @@ func newMergedEntries() *mergedEntries { return &mergedEntries{live: map[state.K
 
 // add adds an entry. The caller calls settle after the last one.
 func (m *mergedEntries) add(e *state.Entry) {
+	if m.only != "" && e.Kind != m.only {
+		return
+	}
+
 	key := e.Key()
 	if e.Live() {
 		known := m.live[key]

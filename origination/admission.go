@@ -109,7 +109,7 @@ const (
 
 // AdmissionDeps are the dependencies of an Admission.
 type AdmissionDeps struct {
-	Limiter Limiter
+	Limiter identity.Limiter
 	Slots   Slots   // nil counts calls on this node only
 	Audit   Auditor // nil writes no audit log
 	Metrics prometheus.Registerer
@@ -164,7 +164,7 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
 	case a.cfg.International:
 		return nil
-	case a.isOpenAtTrunk(attempt, dialled):
+	case a.isUnknownAtTrunk(attempt, dialled):
 		return a.refuse(ctx, attempt, ReasonNoCountry, forbidden(
 			"The number may not be called: the account's country is not known (numbers.country, numbers.account_country), and no pattern names it (origination.allow, origination.account_allow)"))
 	case !(a.cfg.PlatformDecides && attempt.Origin == OriginREST) && a.cfg.Numbers.Abroad(attempt.AccountID, dialled):
@@ -175,9 +175,9 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	return nil
 }
 
-// isOpenAtTrunk reports whether our own trunk would take a number of which neither the
+// isUnknownAtTrunk reports whether our own trunk would take a number of which neither the
 // account's country nor a pattern tells what it is.
-func (a *Admission) isOpenAtTrunk(attempt Attempt, dialled string) bool {
+func (a *Admission) isUnknownAtTrunk(attempt Attempt, dialled string) bool {
 	overTrunk := a.cfg.Trunk && !(a.cfg.ByPlatform && attempt.Origin == OriginREST)
 	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) &&
 		!a.cfg.Rules.Names(attempt.AccountID)

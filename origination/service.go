@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,11 +27,6 @@ type Users interface {
 	SetClickToCallID(ctx context.Context, userID, id string) error
 	// Tree returns the current account tree.
 	Tree() *identity.Tree
-}
-
-// Limiter counts a user's calls. It returns 0, or the time to wait if the limit is exceeded.
-type Limiter interface {
-	Fail(ctx context.Context, limits ...identity.Limit) time.Duration
 }
 
 // Event is an event of format trunkline.event of an account.

@@ -12,8 +12,16 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 group=/trunkline-compose
 export GOFLAGS='-trimpath -buildvcs=false'
 
+newest() { # newest WHAT PATTERN HOW: prints the folder of the last file of the pattern; HOW: where it comes from
+	local file
+	file=$(compgen -G "$2" | sort -V | tail -n 1) || { echo "$0: $1 is missing: no $2; $3" >&2; exit 1; }
+	dirname "$file"
+}
+KAFKA_LIBS=$(newest Kafka "${XDG_CACHE_HOME:-$HOME/.cache}/trunkline/kafka-*/libs/kafka_*.jar" 'make services gets it')
+POSTGRES_BIN=$(newest PostgreSQL '/usr/lib/postgresql/*/bin/initdb' "Debian's package postgresql has it")
+
 if [ -z "${COMPOSE_INSIDE:-}" ]; then
-	for program in dockerd docker iptables haproxy prometheus redis-server java jq setpriv; do
+	for program in dockerd docker iptables haproxy prometheus redis-server java jq curl setpriv; do
 		command -v "$program" >/dev/null || { echo "$0: $program is missing" >&2; exit 1; }
 	done
 	mkdir -p "$folder"
@@ -65,8 +73,6 @@ tar -C "$work/stand-in" -cf - . | docker import - trunkline-stand-in >/dev/null
 docker build -q -f "$root/deploy/Dockerfile" --target image -t trunkline:local "$folder/image" >/dev/null
 cp -r "$root/deploy" "$work/deploy"
 rm -rf "$work/deploy/compose/secrets"
-KAFKA_LIBS=$(echo "${XDG_CACHE_HOME:-$HOME/.cache}"/trunkline/kafka-*/libs | awk '{print $NF}')
-POSTGRES_BIN=$(echo /usr/lib/postgresql/*/bin | awk '{print $NF}')
 NOFILE=$(ulimit -Hn)
 export KAFKA_LIBS POSTGRES_BIN NOFILE COMPOSE_OVERRIDE=$root/.ci/compose/stand-in.yaml
 compose() { docker compose --file "$work/deploy/compose.yaml" --file "$COMPOSE_OVERRIDE" "$@"; }

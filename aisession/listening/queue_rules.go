@@ -30,8 +30,11 @@ type QueueRuleStore interface {
 
 // Roster has the state of calls.
 type Roster interface {
-	// Entries returns the state of an account's agents and calls and of those below it. It must not be modified.
-	Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error)
+	// Visits returns the calls that are in a queue of the account, not of those below it. They must not be modified.
+	Visits(ctx context.Context, account string) ([]*state.Entry, error)
+	// CallVersion returns a number that differs from earlier ones if what Visits returns has changed since. It
+	// costs nothing, but is right only while Visits is called every now and then.
+	CallVersion(account string) int64
 }
 
 // QueueRulesDeps has the dependencies of QueueRules.
@@ -47,6 +50,14 @@ type QueueRulesDeps struct {
 type QueueRules struct {
 	deps  QueueRulesDeps
 	heard map[heardQueueCall]*hearAttempts
+	known map[string]*accountCalls // by account
+}
+
+// accountCalls are the calls in an account's queues when it had a version of its calls.
+type accountCalls struct {
+	version int64
+	readAt  time.Time
+	calls   []*state.Entry
 }
 
 // hearAttempts counts the tries to have a call heard.
@@ -64,7 +75,7 @@ type heardQueueCall struct {
 
 // NewQueueRules returns the rules, which Run follows.
 func NewQueueRules(deps QueueRulesDeps) *QueueRules {
-	return &QueueRules{deps: deps, heard: make(map[heardQueueCall]*hearAttempts)}
+	return &QueueRules{deps: deps, heard: make(map[heardQueueCall]*hearAttempts), known: make(map[string]*accountCalls)}
 }
 
 // Run follows the rules until ctx ends.
@@ -98,15 +109,15 @@ func (r *QueueRules) Run(ctx context.Context) error {
 // follow has the calls of the rules' queues heard that are not yet.
 func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
 	live := make(map[heardQueueCall]bool)
-	states := make(map[string]map[state.Key]*state.Entry) // by account, which may have several rules
-	unread := make(map[string]bool)                       // accounts, of which what is heard is kept
+	read := make(map[string]*accountCalls) // by account, which may have several rules
+	unread := make(map[string]bool)        // accounts, of which what is heard is kept
 	for _, rule := range rules {
 		if unread[rule.AccountID] {
 			continue
 		}
 
-		if states[rule.AccountID] == nil {
-			entries, err := r.deps.Roster.Entries(ctx, rule.AccountID)
+		if read[rule.AccountID] == nil {
+			found, err := r.readVisits(ctx, rule.AccountID)
 			if err != nil {
 				if ctx.Err() == nil {
 					r.deps.Log.WarnContext(ctx, "the calls that an AI provider hears are not known, retrying",
@@ -117,15 +128,15 @@ func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
 				continue
 			}
 
-			states[rule.AccountID] = entries
+			read[rule.AccountID] = found
 		}
 
-		for key, e := range states[rule.AccountID] {
-			if key.Account != rule.AccountID || !e.Visits() || !slices.Contains(rule.Queues, e.QueueID) {
+		for _, e := range read[rule.AccountID].calls {
+			if !slices.Contains(rule.Queues, e.QueueID) {
 				continue
 			}
 
-			h := heardQueueCall{rule.ProviderID, key}
+			h := heardQueueCall{rule.ProviderID, e.Key()}
 			live[h] = true
 			if e.State == event.Talking {
 				r.hear(ctx, h)
@@ -133,11 +144,30 @@ func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
 		}
 	}
 
+	r.known = read
 	for h := range r.heard {
 		if !live[h] && !unread[h.call.Account] {
 			delete(r.heard, h)
 		}
 	}
+}
+
+// readVisits returns the calls in an account's queues: those known, while none has changed, since an account may
+// have thousands of agents and calls. They are read anew every now and then in any case, see Roster.
+func (r *QueueRules) readVisits(ctx context.Context, account string) (*accountCalls, error) {
+	// Before the calls: what changes while they are read is read again.
+	version, now := r.deps.Roster.CallVersion(account), time.Now()
+	known := r.known[account]
+	if known != nil && known.version == version && now.Sub(known.readAt) < rulesInterval {
+		return known, nil
+	}
+
+	calls, err := r.deps.Roster.Visits(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+
+	return &accountCalls{version, now, calls}, nil
 }
 
 // hear has a call heard, unless it is.

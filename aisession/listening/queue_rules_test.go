@@ -23,6 +23,8 @@ type center struct {
 	mu      sync.Mutex
 	rules   []aiprovider.QueueRule
 	entries map[state.Key]*state.Entry
+	version int64  // of entries
+	reads   int    // of entries
 	lost    error  // of the rules and the state
 	unread  string // the account whose state is not read
 	refusal error
@@ -35,18 +37,26 @@ func (c *center) ListRules(context.Context) ([]aiprovider.QueueRule, error) {
 	return slices.Clone(c.rules), c.lost
 }
 
-func (c *center) Entries(_ context.Context, account string) (map[state.Key]*state.Entry, error) {
+func (c *center) Visits(_ context.Context, account string) (calls []*state.Entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reads++
 	if account == c.unread {
 		return nil, errors.New("the account's state is not read")
 	}
 
-	copied := make(map[state.Key]*state.Entry, len(c.entries))
 	for key, e := range c.entries {
-		copied[key] = e
+		if key.Account == account && e.Visits() {
+			calls = append(calls, e)
+		}
 	}
-	return copied, c.lost
+	return calls, c.lost
+}
+
+func (c *center) CallVersion(string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version
 }
 
 func (c *center) Transfer(context.Context, aisession.PlatformCall, string) error { return nil }
@@ -72,6 +82,7 @@ func (c *center) set(account, id, queue string, s event.State, entered bool) {
 		e.EnteredMS = 1
 	}
 	c.entries[e.Key()] = e
+	c.version++
 }
 
 func (c *center) change(f func()) {
@@ -143,6 +154,54 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 
 		if err := <-ended; err != nil || len(r.heard) != 0 {
 			t.Errorf("ended with %v, %d calls kept", err, len(r.heard))
+		}
+	})
+}
+
+// TestCallsAreReadWhenTheyChange: looking at them twice a second costs nothing meanwhile, and a change that nobody
+// counted is found with the rules.
+func TestCallsAreReadWhenTheyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &center{entries: make(map[state.Key]*state.Entry)}
+		r := NewQueueRules(QueueRulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
+		rules := []aiprovider.QueueRule{
+			{ProviderID: "p1", AccountID: "demo", Queues: []string{"sales"}},
+			{ProviderID: "p2", AccountID: "demo", Queues: []string{"sales"}},
+		}
+
+		expect := func(when string, reads int) {
+			t.Helper()
+			if c.reads != reads {
+				t.Errorf("%s: read %d times, want %d", when, c.reads, reads)
+			}
+		}
+
+		c.set("demo", "one", "sales", event.Talking, true)
+		for range 5 {
+			r.follow(t.Context(), rules)
+		}
+
+		expect("unchanged", 1)
+		c.set("demo", "two", "sales", event.Talking, true)
+		r.follow(t.Context(), rules)
+		r.follow(t.Context(), rules)
+		expect("changed", 2)
+		if len(c.asked) != 4 {
+			t.Errorf("asked %q", c.asked)
+		}
+
+		time.Sleep(rulesInterval)
+		r.follow(t.Context(), rules)
+		expect("with the rules", 3)
+		c.lost = errors.New("the state is not read")
+		time.Sleep(rulesInterval)
+		r.follow(t.Context(), rules[:1])
+		c.lost = nil
+		r.follow(t.Context(), rules)
+		expect("after a failure", 5)
+		r.follow(t.Context(), nil)
+		if len(r.known) != 0 {
+			t.Errorf("%d accounts without rules are kept", len(r.known))
 		}
 	})
 }

@@ -3,6 +3,9 @@ package pcmsocket
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -98,8 +101,15 @@ type asteriskConn struct {
 	json bool // control messages are JSON
 
 	mu        sync.Mutex
-	queueFull bool     // Asterisk's queue is full
-	marks     []func() // wait for MEDIA_MARK_PROCESSED, in order
+	queueFull bool // Asterisk's queue is full
+	lastMark  int64
+	marks     []asteriskMark // wait for MEDIA_MARK_PROCESSED, in order
+}
+
+// asteriskMark is a mark in Asterisk's queue; its number is the correlation_id. done is called when it is played.
+type asteriskMark struct {
+	number int64
+	done   func()
 }
 
 // command returns a command as the dialplan wants it.
@@ -108,6 +118,14 @@ func (a *asteriskConn) command(name string) []byte {
 		return []byte(name)
 	}
 	return []byte(`{"command":"` + name + `"}`)
+}
+
+// markCommand returns the command that puts a mark behind the audio so far.
+func (a *asteriskConn) markCommand(number int64) []byte {
+	if !a.json {
+		return fmt.Appendf(nil, "%s %d", commandMark, number)
+	}
+	return fmt.Appendf(nil, `{"command":"%s","correlation_id":"%d"}`, commandMark, number)
 }
 
 // setQueueFull pauses or resumes audio.
@@ -123,18 +141,36 @@ func (a *asteriskConn) isQueueFull() bool {
 	return a.queueFull
 }
 
-func (a *asteriskConn) addMark(done func()) {
+// addMark stores a mark and returns its number.
+func (a *asteriskConn) addMark(done func()) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.marks = append(a.marks, done)
+	a.lastMark++
+	a.marks = append(a.marks, asteriskMark{a.lastMark, done})
+	return a.lastMark
 }
 
-// takeMarks removes and returns the first n marks.
-func (a *asteriskConn) takeMarks(n int) []func() {
+// takePlayed removes and returns the mark that Asterisk names, and those before it: it plays them in order. A
+// mark that is not there was reported when the queue was flushed, and Asterisk's report crossed the command.
+func (a *asteriskConn) takePlayed(correlationID string) []asteriskMark {
+	number, err := strconv.ParseInt(correlationID, 10, 64)
+	if err != nil {
+		return nil
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n = min(n, len(a.marks))
+	n := slices.IndexFunc(a.marks, func(m asteriskMark) bool { return m.number == number }) + 1
 	taken := a.marks[:n:n]
 	a.marks = a.marks[n:]
+	return taken
+}
+
+// takeAll removes and returns all marks.
+func (a *asteriskConn) takeAll() []asteriskMark {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := a.marks
+	a.marks = nil
 	return taken
 }

@@ -173,8 +173,8 @@ func (c *call) handleAsterisk(raw []byte) {
 	case mediaXOFF, mediaXON:
 		c.asterisk.setQueueFull(e.Event == mediaXOFF)
 	case mediaMarkProcessed:
-		for _, done := range c.asterisk.takeMarks(1) {
-			done()
+		for _, m := range c.asterisk.takePlayed(e.CorrelationID) {
+			m.done()
 		}
 	case dtmfEnd:
 		if session != nil && aiprotocol.IsDigit(e.Digit) {
@@ -218,14 +218,11 @@ func (c *call) DropQueued() {
 		c.putControl([]byte(`{"type":"killAudio"}`))
 	case c.asterisk != nil:
 		c.putControl(c.asterisk.command(commandFlush))
-		for _, done := range c.asterisk.takeMarks(allMarks) {
-			done()
+		for _, m := range c.asterisk.takeAll() {
+			m.done()
 		}
 	}
 }
-
-// allMarks is more marks than a session can have.
-const allMarks = 1 << 10
 
 // AfterPlayed implements aisession.QueueingCall. Asterisk reports when it has played what is queued. Other clients
 // have no queue, so done is called at once.
@@ -234,8 +231,8 @@ func (c *call) AfterPlayed(done func()) {
 		done()
 		return
 	}
-	c.asterisk.addMark(done)
-	c.putControl(c.asterisk.command(commandMark))
+	number := c.asterisk.addMark(done)
+	c.putControl(c.asterisk.markCommand(number))
 }
 
 // sendLast writes a message to a client whose sender has ended.

@@ -40,7 +40,7 @@ func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccoun
 		return sink, func() {}, err
 	}
 
-	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, destination: rawEvents}
+	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, to: rawEvents}
 	return sink, func() {
 		sink.close(ctx, b)
 		if err := closeKafka(); err != nil {
@@ -95,20 +95,19 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	}, nil
 }
 
-// destination is the sink of a run's records.
-type destination struct{ topic, format string }
+// rawTopic is a topic that the normalizer reads, and the format of a run's records in it.
+type rawTopic struct{ topic, format string }
 
-// The ways to publish records.
 var (
-	rawEvents      = destination{event.TopicRaw, "generic"}
-	rawCallRecords = destination{event.TopicCDRRaw, "svc.cdr"}
+	rawEvents      = rawTopic{event.TopicRaw, "generic"}
+	rawCallRecords = rawTopic{event.TopicCDRRaw, "svc.cdr"}
 )
 
 // kafkaSink publishes to Kafka directly, as a source with Kafka access does.
 type kafkaSink struct {
-	producer    *kafka.Producer
-	accounts    []string
-	destination destination
+	producer *kafka.Producer
+	accounts []string
+	to       rawTopic
 }
 
 func (k *kafkaSink) close(ctx context.Context, b *bench) {
@@ -121,14 +120,14 @@ func (k *kafkaSink) close(ctx context.Context, b *bench) {
 
 func (k *kafkaSink) Publish(ctx context.Context, events []load.Event) error {
 	headers := []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte(k.destination.format)},
+		{Key: event.HeaderFormat, Value: []byte(k.to.format)},
 		{Key: event.HeaderSource, Value: []byte("bench")},
 	}
 	records := make([]kafka.Record, len(events))
 
 	for i, e := range events {
 		records[i] = kafka.Record{
-			Topic: k.destination.topic, Partition: kafka.AnyPartition,
+			Topic: k.to.topic, Partition: kafka.AnyPartition,
 			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
 		}
 	}

@@ -122,7 +122,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 }
 
 // newFlow returns a flow and starts to follow its output topic.
-func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string,
+func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in rawTopic, out string,
 	encode load.EventEncoder) (*flow, error) {
 	f := &flow{topic: in.topic, tracker: load.NewTopicChecker(r.run, len(a.ids), r.clock)}
 	var sink load.Sink
@@ -134,7 +134,7 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		made.format = in.format
 		f.http, sink = made, made
 	} else {
-		made := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, destination: in}
+		made := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, to: in}
 		r.cleanup.add(func() { made.close(ctx, &r.bench) })
 		sink = made
 	}

@@ -15,6 +15,7 @@ type View struct {
 	KeepNumbers bool
 
 	accounts map[string]map[entityKey]Value
+	changes  map[string]int64 // of calls, by account
 	sizes    map[Kind]int
 	numbers  map[Key]*SeenNumbers
 	folded   *Position
@@ -29,7 +30,10 @@ type entityKey struct {
 
 // NewView returns the view of an empty topic.
 func NewView() *View {
-	return &View{accounts: map[string]map[entityKey]Value{}, sizes: map[Kind]int{}, numbers: map[Key]*SeenNumbers{}}
+	return &View{
+		accounts: map[string]map[entityKey]Value{}, changes: map[string]int64{}, sizes: map[Kind]int{},
+		numbers: map[Key]*SeenNumbers{},
+	}
 }
 
 // Apply applies the next record. Entries become visible with the position of their
@@ -120,6 +124,9 @@ func (v *View) Values(give func(Value)) {
 // Size returns the number of entries of a kind.
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
+// CallChanges returns how often a call of the account was changed.
+func (v *View) CallChanges(account string) int64 { return v.changes[account] }
+
 func (v *View) put(r *Record) {
 	k := r.Key()
 	if k.Kind == Identity {
@@ -147,9 +154,14 @@ func (v *View) setNumbers(k Key, n *SeenNumbers, id event.ID) {
 func (v *View) set(k Key, e *Entry, id event.ID) {
 	entries, short := v.accounts[k.Account], entityKey{k.Kind, k.ID}
 	before := entries[short]
-	switch {
-	case before != nil && id != 0 && id < before.lastEvent():
+	if before != nil && id != 0 && id < before.lastEvent() {
 		return
+	}
+	if k.Kind == Call {
+		v.changes[k.Account]++
+	}
+
+	switch {
 	case e == nil && before != nil:
 		delete(entries, short)
 		v.sizes[k.Kind]--

@@ -49,7 +49,7 @@ func (s *Simulator) publishRest(c *call) {
 		var over <-chan struct{} // nil blocks until Follow ends
 		select {
 		case <-s.ending:
-			over = s.drained.Done()
+			over = s.draining.Done()
 		default:
 		}
 

@@ -59,8 +59,8 @@ type Simulator struct {
 
 	followed chan struct{} // closed when report is set
 	report   func(origination.Progress)
-	ending   chan struct{} // closed when Follow ends
-	drained  context.Context
+	ending   chan struct{}   // closed when Follow ends
+	draining context.Context // from the end of Follow on; ends after drainTimeout
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -142,11 +142,11 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 	}
 
 	<-ctx.Done()
-	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 
 	s.mu.Lock()
-	s.ended, s.drained = true, drained
+	s.ended, s.draining = true, draining
 	s.mu.Unlock()
 
 	close(s.ending)

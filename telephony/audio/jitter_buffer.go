@@ -13,9 +13,15 @@ import (
 // played moves the play-out clock back, which adds the observed jitter to the delay, up to maxDelay.
 // When more packets than needed have waited for a second, it skips one frame; if the clock has to move
 // back after a skip, it then waits for a longer period.
+//
+// One for a recogniser, which need not hear in time, takes packets that are up to patience late and
+// skips only what waits longer: after a stall of the network it has all that came, and stays behind
+// until the sender pauses.
 type JitterBuffer struct {
 	format    Format
-	timeBased bool // timestamps advance while nothing is sent, as in RTP
+	timeBased bool          // timestamps advance while nothing is sent, as in RTP
+	maxLate   time.Duration // maximum by which the clock moves back
+	spare     int           // samples that may wait for ever
 
 	mu              sync.Mutex
 	queue           []packet // ordered by timestamp
@@ -51,18 +57,29 @@ type JitterBufferStats struct {
 const (
 	maxPackets         = 64
 	maxDelay           = 200 * time.Millisecond
-	clockJumpFactor    = 10 // multiple of maxDelay that indicates a new sender clock
-	maxConsecutiveLate = 10 // late packets in a row after which the sender's clock is taken over
-	shortWindow        = 50 // frames
+	patience           = time.Second // below the audio of maxPackets
+	clockJumpFactor    = 10          // multiple of maxDelay that indicates a new sender clock
+	maxConsecutiveLate = 10          // late packets in a row after which the sender's clock is taken over
+	shortWindow        = 50          // frames
 	longWindow         = 400
 )
 
 // NewJitterBuffer returns a jitter buffer for packets of the format. timeBased means that timestamps measure
 // time, as in RTP; otherwise they count the samples sent.
 func NewJitterBuffer(format Format, timeBased bool) *JitterBuffer {
-	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets),
+	return &JitterBuffer{format: format, timeBased: timeBased, maxLate: maxDelay, queue: make([]packet, 0, maxPackets),
 		minWaiting: math.MaxInt, windowLength: shortWindow}
 }
+
+// NewPatientJitterBuffer returns a jitter buffer for a reader that need not hear in time.
+func NewPatientJitterBuffer(format Format, timeBased bool) *JitterBuffer {
+	j := NewJitterBuffer(format, timeBased)
+	j.maxLate, j.spare = patience, samplesIn(patience, format)
+	return j
+}
+
+// samplesIn returns the number of samples of a duration.
+func samplesIn(d time.Duration, f Format) int { return int(d * time.Duration(f.Rate) / time.Second) }
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
 // Next but is in time for the following one; the caller may then call Skip to drop it.
@@ -135,7 +152,7 @@ func timestampDiff(a, b uint32) int { return int(int32(a - b)) }
 // admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
 func (j *JitterBuffer) admit(timestamp uint32) bool {
-	maxDelaySamples := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
+	maxDelaySamples := samplesIn(maxDelay, j.format)
 	early := timestampDiff(timestamp, j.nextTimestamp)
 	switch {
 	case early >= 0:
@@ -152,7 +169,7 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 		}
 
 		return true
-	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= maxDelaySamples:
+	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= samplesIn(j.maxLate, j.format):
 		j.consecutiveLate = 0
 		j.nextTimestamp = timestamp
 		if j.hasSkipped {
@@ -220,7 +237,7 @@ func (j *JitterBuffer) reduceDelay() {
 		return
 	}
 
-	if j.minWaiting >= head.samples && len(j.queue) > 1 {
+	if j.minWaiting >= max(head.samples, j.spare) && len(j.queue) > 1 {
 		j.counters.Skipped += uint64(head.samples)
 		j.recycle(j.popFirst())
 		j.hasSkipped = true

@@ -2,6 +2,7 @@ package audio
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 )
 
@@ -107,6 +108,61 @@ func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
 	if s := j.Stats(); s.Skipped != 480 || s.Lost != 0 {
 		t.Errorf("stats %+v", s)
 	}
+}
+
+// TestARecogniserHearsAllThatCame: the network stalls for most of a second, and brings all of it then. A
+// conversation leaves out the beginning, and then more to be in time again.
+func TestARecogniserHearsAllThatCame(t *testing.T) {
+	for name, test := range map[string]struct {
+		buffer   *JitterBuffer
+		complete bool
+	}{
+		"conversation": {NewJitterBuffer(ulawFormat, true), false},
+		"recogniser":   {NewPatientJitterBuffer(ulawFormat, true), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const stall, all = 45, 240
+			var heard []int
+			hear := func(frames int) {
+				for _, n := range played(test.buffer, frames) {
+					if n != 0 {
+						heard = append(heard, n)
+					}
+				}
+			}
+
+			putPackets(test.buffer, 1)
+			hear(1 + stall)
+			for n := 2; n <= 2+stall; n++ {
+				putPackets(test.buffer, n)
+			}
+			for n := 3 + stall; n <= all; n++ {
+				hear(1)
+				putPackets(test.buffer, n)
+			}
+			hear(2 * stall)
+
+			if complete := len(heard) == all; complete != test.complete || !slices.IsSorted(heard) {
+				t.Errorf("heard %d of %d frames, %+v", len(heard), all, test.buffer.Stats())
+			}
+		})
+	}
+}
+
+// TestARecogniserIsBehindUpToItsPatience: it takes no packet that is later, and a pause of the sender ends the delay.
+func TestARecogniserIsBehindUpToItsPatience(t *testing.T) {
+	j := NewPatientJitterBuffer(ulawFormat, true)
+	putPackets(j, 1)
+	played(j, 60)
+	putPackets(j, 2, 20, 21)
+	equal(t, "played", played(j, 3), []int{20, 21, 0})
+	if s := j.Stats(); s.Late != 1 {
+		t.Errorf("stats %+v", s)
+	}
+
+	played(j, 50)
+	putPackets(j, 114)
+	equal(t, "played after a pause", played(j, 1), []int{114})
 }
 
 func TestASendersNewClockIsTaken(t *testing.T) {

@@ -111,6 +111,8 @@ type testEnv struct {
 	devices *recordedRegistrations
 	invites chan *sip.Invite
 	stop    func()
+
+	contexts func() int64 // those of the server that were not released
 }
 
 // ServeInvite is sip.Handler's: the test answers; the handler stays until the
@@ -139,6 +141,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *t
 	var err error
 	w.server, err = sip.New(config, w.users, bindings, w.reg, log)
 	must(t, err)
+	w.contexts = sip.CountContexts(w.server)
 	w.server.Handle("ai-", w)
 	w.server.Registrations.AddListener(w.devices)
 

@@ -43,21 +43,22 @@ func (p *platform) accountExists(id string) bool {
 }
 
 // syncUnknownAccount requests the accounts from Crossbar if a message has an unknown one, and reports whether
-// it did.
+// it did. It does not wait for a sync under way, which may take syncTimeout.
 func (p *platform) syncUnknownAccount(ctx context.Context, id string) bool {
 	if !p.syncsAccounts || p.accountExists(id) {
 		return false
 	}
 
-	p.mu.Lock()
-	early := time.Since(p.syncedAt) < minSyncInterval
-	p.mu.Unlock()
+	if !p.syncing.TryLock() {
+		return false
+	}
+	defer p.syncing.Unlock()
 
-	if early {
+	if time.Since(p.syncedAt) < minSyncInterval {
 		return false
 	}
 
-	p.syncAccounts(ctx)
+	p.syncAccountsLocked(ctx)
 	return true
 }
 
@@ -73,14 +74,15 @@ func (p *platform) runAccountSync(ctx context.Context) {
 func (p *platform) syncAccounts(ctx context.Context) {
 	p.syncing.Lock()
 	defer p.syncing.Unlock()
+	p.syncAccountsLocked(ctx)
+}
 
+// syncAccountsLocked is syncAccounts for a caller that has locked syncing.
+func (p *platform) syncAccountsLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-
-	p.mu.Lock()
-	// Also of an attempt that fails.
-	p.syncedAt = time.Now()
-	p.mu.Unlock()
+	// Also of an attempt that fails, and at its end: a Crossbar that hangs is not asked again at once.
+	defer func() { p.syncedAt = time.Now() }()
 
 	all, err := accountsBelow(ctx, p.crossbar)
 	if err != nil {

@@ -252,9 +252,9 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 		map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
 		map[string]any{"id": newID, "name": "New", "realm": "four.example.com", "tree": []string{rootID, subID}},
 	})
-	p.mu.Lock()
+	p.syncing.Lock()
 	p.syncedAt = p.syncedAt.Add(-minSyncInterval)
-	p.mu.Unlock()
+	p.syncing.Unlock()
 
 	// A message of an unknown account causes a request to Crossbar at once.
 	kazoo.publish(t, "kapps", "acdc_stats.status.new.a1", status(newID, "a1", "ready"))

@@ -66,12 +66,12 @@ type platform struct {
 	storedDigests digestSet      // of messages that Kafka has
 	originations  originationIDs // of calls
 
-	mu       sync.Mutex
-	realms   map[string]string // by Kazoo's account id, from the last response of Crossbar
-	syncedAt time.Time         // guarded by mu: time of the last request of the accounts
+	mu     sync.Mutex
+	realms map[string]string // by Kazoo's account id, from the last response of Crossbar
 
-	reportedDifferences map[string]string // differences by account id that were logged; guarded by syncing
-	syncing             sync.Mutex
+	syncing             sync.Mutex        // held while the accounts are requested; guards the following fields
+	syncedAt            time.Time         // end of the last attempt
+	reportedDifferences map[string]string // differences by account id that were logged
 }
 
 // Constructor returns the constructor of feeds of kind kazoo. Without a directory, accounts are found

@@ -83,10 +83,10 @@ type Broker struct {
 	log            *slog.Logger
 	cancel         context.CancelFunc
 	trimming       sync.WaitGroup
-	produced       atomic.Int64        // bytes of produce requests since the last trimming
-	trimSoon       chan struct{}       // signals that produced is large
-	compactSoon    chan []partition    // the partitions of compacted topics, to look at
-	compactedBytes map[partition]int64 // bytes left by the last compaction; of the compactor
+	produced       atomic.Int64          // bytes of produce requests since the last trimming
+	trimSoon       chan struct{}         // signals that produced is large
+	compactSoon    chan []partition      // the partitions of compacted topics, to look at
+	compactedBytes map[partitionID]int64 // left by the last compaction; of the compactor
 }
 
 // Open starts the broker on its directory. All acknowledged records are still there,
@@ -112,7 +112,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 
 	b := &Broker{
 		cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log,
-		compactedBytes: map[partition]int64{}, trimSoon: make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
+		compactedBytes: map[partitionID]int64{},
+		trimSoon:       make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
 	}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 

@@ -99,8 +99,15 @@ func (c *checkedConn) readFrame() error {
 		c.broker.countProduced(size)
 	}
 
+	if r.key == kmsg.DeleteTopics {
+		c.broker.durability.deletions.Lock()
+	}
+
 	for {
 		err := c.registerRequest(r)
+		if err != nil && r.key == kmsg.DeleteTopics {
+			c.broker.durability.deletions.Unlock()
+		}
 		if !errors.Is(err, errPaused) {
 			return err
 		}
@@ -141,7 +148,11 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 	c.requests = c.requests[1:]
 	c.mu.Unlock()
 
-	if err := c.broker.makeDurable(r); err != nil {
+	err := c.broker.makeDurable(r)
+	if r.key == kmsg.DeleteTopics {
+		c.broker.durability.deletions.Unlock()
+	}
+	if err != nil {
 		return 0, err // kfake closes the connection
 	}
 
@@ -153,8 +164,11 @@ func (c *checkedConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.requests {
-		if r.key == kmsg.Produce {
+		switch r.key {
+		case kmsg.Produce:
 			c.broker.durability.abandonRequest(r.partitions)
+		case kmsg.DeleteTopics: // kfake may delete them later: then only the topic's id tells
+			c.broker.durability.deletions.Unlock()
 		}
 	}
 	c.requests, c.closed = nil, true

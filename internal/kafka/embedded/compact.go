@@ -33,12 +33,14 @@ const (
 // errTopicDeleted is returned where a topic was deleted during its compaction.
 var errTopicDeleted = errors.New("the topic was deleted meanwhile")
 
+// partitionID identifies a partition; a topic that is created again has other ones.
+type partitionID struct {
+	topicID [16]byte
+	number  int32
+}
+
 // isCompacted reports whether a topic is compacted.
-func (b *Broker) isCompacted(topic string) bool {
-	info := b.cluster.TopicInfo(topic)
-	if info == nil {
-		return false
-	}
+func isCompacted(info *kfake.TopicInfo) bool {
 	policy := info.Configs["cleanup.policy"]
 	return policy != nil && *policy == "compact"
 }
@@ -64,18 +66,24 @@ func (b *Broker) runCompactor(ctx context.Context) {
 func (b *Broker) compactAll(ctx context.Context, partitions []partition) error {
 	var errs []error
 	for _, p := range partitions {
-		info := b.cluster.PartitionInfo(p.topic, p.number)
-		if info == nil || info.NumBytes <= max(b.cfg.segmentBytes(), compactRatio*b.compactedBytes[p]) {
+		now, err := b.sizedPartition(p)
+		key := partitionID{now.id, p.number}
+		if err != nil || now.NumBytes <= max(b.cfg.segmentBytes(), compactRatio*b.compactedBytes[key]) {
 			continue
 		}
-		if err := b.compact(ctx, p); err != nil {
+
+		err = b.compact(ctx, p)
+		if errors.Is(err, errTopicDeleted) {
+			continue
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", p.topic, p.number, err))
 			continue
 		}
 
-		info = b.cluster.PartitionInfo(p.topic, p.number)
+		info := b.cluster.PartitionInfo(p.topic, p.number)
 		if info != nil {
-			b.compactedBytes[p] = info.NumBytes
+			b.compactedBytes[key] = info.NumBytes
 		}
 	}
 
@@ -85,27 +93,22 @@ func (b *Broker) compactAll(ctx context.Context, partitions []partition) error {
 // compact compacts one partition up to its present end. No other process may write to it
 // meanwhile.
 func (b *Broker) compact(ctx context.Context, p partition) error {
-	info := b.cluster.PartitionInfo(p.topic, p.number)
-	if info == nil {
-		return nil
+	c, err := b.newCompaction(p)
+	if err != nil {
+		return err
 	}
-
-	c := &compaction{
-		broker: b, partition: p, producer: b.client.NewProducer(kafka.ProducerConfig{}),
-		oldest: time.Now().Add(-minTombstoneAge), end: info.LogStartOffset, last: map[string]int64{},
-	}
-	defer func() { _ = c.producer.Close(ctx) }()
+	defer c.close(ctx)
 
 	// All keys up to the end come first: only then is it known which records of a piece are the last.
-	if err := c.index(ctx, info.HighWatermark); err != nil {
+	from, end := c.start.LogStartOffset, c.start.HighWatermark
+	if err := c.index(ctx, end); err != nil {
 		return err
 	}
 
-	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number,
-		"records", info.HighWatermark-info.LogStartOffset)
+	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number, "records", end-from)
 
-	for from := info.LogStartOffset; from < info.HighWatermark; {
-		records, to, err := c.read(ctx, from, min(from+pieceOffsets, info.HighWatermark))
+	for from < end {
+		records, to, err := c.read(ctx, from, min(from+pieceOffsets, end))
 		if err != nil {
 			return err
 		}
@@ -115,9 +118,6 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 		}
 		if err == nil {
 			err = c.deleteBefore(to)
-		}
-		if errors.Is(err, errTopicDeleted) {
-			return nil
 		}
 		if err != nil {
 			return err
@@ -133,12 +133,26 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 type compaction struct {
 	broker    *Broker
 	partition partition
+	start     sizedPartition // as it was when the compaction began
 	producer  *kafka.Producer
 	oldest    time.Time // older tombstones are deleted
 
 	end  int64            // offset up to which the log is indexed
 	last map[string]int64 // offset of the last record of each key before end
 }
+
+func (b *Broker) newCompaction(p partition) (*compaction, error) {
+	start, err := b.sizedPartition(p)
+	if err != nil {
+		return nil, err
+	}
+	return &compaction{
+		broker: b, partition: p, start: start, producer: b.client.NewProducer(kafka.ProducerConfig{}),
+		oldest: time.Now().Add(-minTombstoneAge), end: start.LogStartOffset, last: map[string]int64{},
+	}, nil
+}
+
+func (c *compaction) close(ctx context.Context) { _ = c.producer.Close(ctx) }
 
 // index reads the keys up to an offset.
 func (c *compaction) index(ctx context.Context, to int64) error {
@@ -175,8 +189,12 @@ func (c *compaction) read(ctx context.Context, from, to int64) (records []kafka.
 	return records, to, nil
 }
 
-// appendAgain appends the records that are still the last of their key. Writers wait.
+// appendAgain appends the records that are still the last of their key. Writers wait, and requests
+// that delete topics.
 func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) error {
+	c.broker.durability.deletions.RLock()
+	defer c.broker.durability.deletions.RUnlock()
+
 	resume, err := c.broker.durability.pause(ctx, c.partition)
 	if err != nil {
 		return err
@@ -248,26 +266,27 @@ func (c *compaction) others(ctx context.Context, copies []kafka.Record,
 
 // deleteBefore deletes the piece before an offset, which was appended again.
 func (c *compaction) deleteBefore(offset int64) error {
-	info, err := c.partitionInfo()
+	p, err := c.now()
 	if err != nil {
 		return err
 	}
-	return c.broker.deleteBefore(sizedPartition{topic: c.partition.topic, PartitionInfo: info}, offset)
+	return c.broker.deleteBefore(p, offset)
 }
 
 func (c *compaction) highWatermark() (int64, error) {
-	info, err := c.partitionInfo()
+	p, err := c.now()
 	if err != nil {
 		return 0, err
 	}
-	return info.HighWatermark, nil
+	return p.HighWatermark, nil
 }
 
-// partitionInfo returns errTopicDeleted if the topic is gone.
-func (c *compaction) partitionInfo() (*kfake.PartitionInfo, error) {
-	info := c.broker.cluster.PartitionInfo(c.partition.topic, c.partition.number)
-	if info == nil {
-		return nil, errTopicDeleted
+// now returns the partition as it is now, and errTopicDeleted if its topic is gone, or another one
+// of that name.
+func (c *compaction) now() (sizedPartition, error) {
+	p, err := c.broker.sizedPartition(c.partition)
+	if err == nil && p.id != c.start.id {
+		err = errTopicDeleted
 	}
-	return info, nil
+	return p, err
 }

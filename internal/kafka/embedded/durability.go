@@ -31,6 +31,10 @@ type durability struct {
 	log      *slog.Logger
 	metrics  *metrics
 
+	// deletions is held by a request that deletes topics, from before kfake has it, and for reading while
+	// records are copied or deleted by the name of their topic.
+	deletions sync.RWMutex
+
 	mu            sync.Mutex
 	firstErr      error // of a sync; nil: none
 	requestCount  int64 // number of produce requests so far
@@ -110,12 +114,12 @@ func (d *durability) beginRequest(partitions []partition, internal bool) (number
 	for _, p := range partitions {
 		if d.inFlight[p] == nil {
 			d.inFlight[p] = &unanswered{}
+			if d.logs[p] == nil { // nothing was appended by this process, so all that is there is synced
+				d.logs[p] = openPartitionLog(d.dir, p)
+			}
 		}
 
 		d.inFlight[p].requests++
-		if d.logs[p] == nil { // nothing was appended by this process, so all that is there is synced
-			d.logs[p] = openPartitionLog(d.dir, p)
-		}
 	}
 
 	return d.requestCount, nil
@@ -231,8 +235,8 @@ func (d *durability) close() error {
 
 	d.rounds.Settle() // those of a connection that was just closed
 	<-d.checkpoint
-	for l := range d.unsynced {
-		l.close()
+	for _, l := range d.logs {
+		l.forget()
 	}
 
 	err := d.syncAll()

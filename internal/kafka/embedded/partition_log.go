@@ -23,9 +23,12 @@ type partitionLog struct {
 	dir  string // kfake's data directory
 	name string // of the partition's directory below it
 
+	// The partition's directory, open from when it was first seen until forget, so that another one in its
+	// place has another inode; nil: not seen yet.
+	folder *os.File
+
 	// What was read for the journal; used by one round at a time.
-	base        int64    // of the segment that is read; -1: none yet
-	folder      *os.File // the partition's directory
+	base        int64 // of the segment that is read; -1: none yet
 	segment     *os.File
 	index       *os.File
 	segmentRead int64 // bytes
@@ -44,7 +47,8 @@ func newPartitionLog(dir string, p partition) *partitionLog {
 // which everything is synced.
 func openPartitionLog(dir string, p partition) *partitionLog {
 	l := newPartitionLog(dir, p)
-	bases, _ := segmentBases(l.path()) // an error comes again when a round reads it
+	l.folder, _ = os.Open(l.path())    // an error comes again when a round reads it
+	bases, _ := segmentBases(l.path()) // likewise
 	if len(bases) > 0 {
 		l.newestBase = bases[len(bases)-1]
 	}
@@ -73,7 +77,6 @@ const (
 // appendRecords appends to the records of the journal what was appended to the partition's
 // files since the last call.
 func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers *readBuffers) ([]byte, error) {
-	before := len(records)
 	for {
 		opened, err := l.openSegment()
 		if err != nil || !opened {
@@ -85,11 +88,6 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
 
-		// Asked only where nothing new was found, since it costs two looks at the file system.
-		if len(records) == before && l.isReplaced() {
-			l.restart()
-			continue
-		}
 		if l.next == l.base || !l.continues() {
 			return records, nil
 		}
@@ -123,7 +121,9 @@ func (l *partitionLog) openSegment() (bool, error) {
 	}
 
 	var err error
-	l.folder, err = os.Open(l.path())
+	if l.folder == nil {
+		l.folder, err = os.Open(l.path())
+	}
 	if err == nil {
 		l.segment, err = os.Open(filepath.Join(l.path(), segmentName(l.base)))
 	}
@@ -137,17 +137,33 @@ func (l *partitionLog) openSegment() (bool, error) {
 		return false, nil
 	}
 
+	// What was opened may be another topic's, of which nothing is read from here on: the next round begins anew.
+	if err == nil && l.isDeleted() {
+		l.close()
+		return false, nil
+	}
+
 	return err == nil, err
 }
 
-// close closes the files until they are read again.
+// close closes the files, but not the directory, until they are read again.
 func (l *partitionLog) close() {
-	for _, f := range []*os.File{l.folder, l.segment, l.index} {
+	for _, f := range []*os.File{l.segment, l.index} {
 		if f != nil {
 			f.Close() // only read
 		}
 	}
-	l.folder, l.segment, l.index = nil, nil, nil
+	l.segment, l.index = nil, nil
+}
+
+// forget closes the directory, too, when the topic was deleted or the broker ends. A checkpoint may still
+// sync the files.
+func (l *partitionLog) forget() {
+	l.close()
+	if l.folder != nil {
+		l.folder.Close() // only read
+	}
+	l.folder = nil
 }
 
 // startSegment continues with the beginning of a segment.
@@ -170,15 +186,20 @@ func (l *partitionLog) continues() bool {
 	return syscall.Faccessat(int(l.folder.Fd()), segmentName(l.next), 0, 0) == nil
 }
 
-// isReplaced reports whether the open segment is another file than that of its name, as
-// after the topic was deleted and created again.
-func (l *partitionLog) isReplaced() bool {
-	open, err := l.segment.Stat()
-	if err != nil {
+// isDeleted reports whether the directory is no longer that of its name: the topic was deleted, and
+// perhaps created again. kfake removes a partition's directory at no other time.
+func (l *partitionLog) isDeleted() bool {
+	if l.folder == nil {
 		return false
 	}
-	named, err := os.Stat(l.segment.Name())
-	return err != nil || !os.SameFile(open, named) || named.Size() < l.segmentRead
+
+	var open, named syscall.Stat_t
+	err := syscall.Fstat(int(l.folder.Fd()), &open)
+	if err == nil {
+		err = syscall.Lstat(l.folder.Name(), &named)
+	}
+
+	return err != nil || open.Dev != named.Dev || open.Ino != named.Ino
 }
 
 // appendSegment appends records of the batches that were appended to the open segment, and of
@@ -289,13 +310,8 @@ func (l *partitionLog) sync(d *durability) error {
 		newestBase = bases[len(bases)-1]
 	}
 
-	from := l.newestBase
-	if newestBase < from { // the topic was deleted and recreated
-		from = -1
-	}
-
 	for _, base := range bases {
-		if base < from {
+		if base < l.newestBase {
 			continue
 		}
 

@@ -22,18 +22,28 @@ func (d *durability) runRound([]struct{}) error {
 		return os.ErrClosed
 	}
 
-	logs := make([]*partitionLog, 0, len(d.waiting))
-	for p := range d.waiting {
-		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
-			d.logs[p] = newPartitionLog(d.dir, p)
-		}
-		logs = append(logs, d.logs[p])
-	}
-
-	clear(d.waiting)
 	// Taken before the work: a change that comes during it belongs to the next round.
 	topicsChanged := d.topicsChanged
 	d.topicsChanged = false
+
+	logs := make([]*partitionLog, 0, len(d.waiting))
+	for p := range d.waiting {
+		l := d.logs[p]
+		deleted := l != nil && l.isDeleted()
+		if deleted { // by a request that may be answered after this round
+			l.forget()
+			topicsChanged = true
+		}
+
+		// A new one, since a checkpoint may be syncing the files of the deleted topic.
+		if deleted || l == nil {
+			l = newPartitionLog(d.dir, p)
+			d.logs[p] = l
+		}
+		logs = append(logs, l)
+	}
+
+	clear(d.waiting)
 	d.mu.Unlock()
 
 	err := d.writeJournal(logs)
@@ -159,7 +169,8 @@ func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
 func (d *durability) forgetDeleted() error {
 	// With it the journal is cleared: no record of a deleted topic is left to be replayed.
 	err := d.syncUnsynced()
-	for _, path := range []string{filepath.Join(d.dir, "topics.json"), d.dir} {
+	// The directories first: a topic that was created again must not begin with files of the deleted one.
+	for _, path := range []string{filepath.Join(d.dir, partitionsName), filepath.Join(d.dir, "topics.json"), d.dir} {
 		err = errors.Join(err, d.syncFile(path))
 	}
 
@@ -171,7 +182,7 @@ func (d *durability) forgetDeleted() error {
 		if !errors.Is(statErr, os.ErrNotExist) {
 			return false
 		}
-		l.close()
+		l.forget()
 		return true
 	})
 

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -55,8 +56,19 @@ func (b *Broker) countProduced(bytes int) {
 // files in bytes.
 type sizedPartition struct {
 	topic string
+	id    [16]byte // of the topic: one that is created again has another
 	disk  int64
 	*kfake.PartitionInfo
+}
+
+// sizedPartition returns a partition as it is now, and errTopicDeleted if there is none.
+func (b *Broker) sizedPartition(p partition) (sizedPartition, error) {
+	topic := b.cluster.TopicInfo(p.topic)
+	info := b.cluster.PartitionInfo(p.topic, p.number)
+	if topic == nil || info == nil {
+		return sizedPartition{}, errTopicDeleted
+	}
+	return sizedPartition{topic: p.topic, id: topic.TopicID, PartitionInfo: info}, nil
 }
 
 // trim wakes the compactor, and deletes the oldest records if the directory is near its maximum
@@ -88,7 +100,8 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 
 		// Record sizes are similar enough to use their mean.
 		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-keep) / float64(p.NumBytes)))
-		if err := b.deleteBefore(p, p.LogStartOffset+drop); err != nil {
+		err := b.deleteBefore(p, p.LogStartOffset+drop)
+		if err != nil && !errors.Is(err, errTopicDeleted) {
 			return false, err
 		}
 
@@ -145,8 +158,17 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 }
 
 // deleteBefore deletes the records before offset, except the last record of the partition:
-// without any record kfake would lose the partition's offsets.
+// without any record kfake would lose the partition's offsets. It returns errTopicDeleted if the
+// topic is another one now: its records have the same offsets.
 func (b *Broker) deleteBefore(p sizedPartition, offset int64) error {
+	b.durability.deletions.RLock()
+	defer b.durability.deletions.RUnlock()
+
+	topic := b.cluster.TopicInfo(p.topic)
+	if topic == nil || topic.TopicID != p.id {
+		return errTopicDeleted
+	}
+
 	offset = min(offset, p.HighWatermark-1)
 	if offset <= p.LogStartOffset {
 		return nil
@@ -194,17 +216,20 @@ func (b *Broker) listPartitions(ctx context.Context) (trimmed []sizedPartition, 
 
 	var ownSegments []string
 	for _, t := range topics {
-		isCompacted := b.isCompacted(t.Name)
+		info := b.cluster.TopicInfo(t.Name) // before the partitions, whose offsets must not be a later topic's
+		if info == nil {
+			continue
+		}
+
 		for _, p := range b.cluster.PartitionInfos(t.Name) {
-			if isCompacted {
+			if isCompacted(info) {
 				compacted = append(compacted, partition{t.Name, p.Partition})
 			} else {
-				trimmed = append(trimmed, sizedPartition{topic: t.Name, PartitionInfo: p})
+				trimmed = append(trimmed, sizedPartition{topic: t.Name, id: info.TopicID, PartitionInfo: p})
 			}
 		}
 
-		info := b.cluster.TopicInfo(t.Name)
-		if info != nil && info.Configs[segmentConfig] != nil {
+		if info.Configs[segmentConfig] != nil {
 			ownSegments = append(ownSegments, t.Name)
 		}
 	}

@@ -1,0 +1,32 @@
+package aisession
+
+import (
+	"testing"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/telephony/audio"
+)
+
+// TestAProviderThatListensHearsWhatComesLate: half a second late is too late for a conversation.
+func TestAProviderThatListensHearsWhatComesLate(t *testing.T) {
+	for _, listens := range []bool{false, true} {
+		format := audio.Format{Encoding: audio.ULaw, Rate: 8000}
+		request := &Request{Listens: listens, RTPTimestamps: true, Provider: aiprovider.Provider{
+			Format: aiprotocol.Format{Encoding: string(audio.PCM16), SampleRate: 16000}}}
+		track, err := newTrack("caller", format, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		packet := make([]byte, 160)
+		track.received.Put(0, packet)
+		for range 26 {
+			_, _ = track.received.Next(nil, len(packet))
+		}
+		track.received.Put(160, packet)
+		if heard := track.received.Stats().Late == 0; heard != listens {
+			t.Errorf("listens %v: heard %v", listens, heard)
+		}
+	}
+}
