@@ -294,7 +294,10 @@ func (a *Admission) Release(callID string) {
 	a.mu.Unlock()
 
 	if ok {
-		signal(a.wake)
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func BenchmarkOriginate(b *testing.B) {
 	on := func(name string, place func(b *testing.B, one func())) {
 		b.Run("sqlite"+name, func(b *testing.B) { runOriginateBenchmark(b, testdb.SQLite(b), place) })
 		b.Run("postgres"+name, func(b *testing.B) {
-			runOriginateBenchmark(b, sqldb.Config{URL: testservice.Postgres(b)}, place)
+			runOriginateBenchmark(b, sqldb.Config{URL: testservice.DurablePostgres(b).URL}, place)
 		})
 	}
 

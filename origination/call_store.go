@@ -1,19 +1,19 @@
 package origination
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"trunkline/internal/fault"
 )
 
-// callStore holds the open calls of this process. A change is made here first, is committed to the
-// database next, and is then published on the channel. A call is removed when it has ended and all of
-// its steps are stored and published.
-//
-// Changes made while a transaction is being committed are written together in the next one
-// (docs/decisions/0008).
+// callStore holds the open calls of this process. A change is made here first, is written to the call's
+// row next (docs/decisions/0008), and is then published on the channel. A call is removed when it has
+// ended and all of its steps are stored and published, or when another node has taken it over.
 type callStore struct {
 	maxCalls int
 	rows     rows
@@ -22,25 +22,34 @@ type callStore struct {
 	log      *slog.Logger
 	ended    func(orderID string) // called at least once for a call that has ended or is no longer followed
 
-	writeSignal    chan struct{} // wakes the writer; holds at most one
-	announceSignal chan struct{} // wakes the announcer; holds at most one
-	mu             sync.Mutex
-	byID           map[string]*entry     // by Order.ID
-	byCall         map[string]*entry     // by origination_call_id; by Order.ID until that is known
-	urgent         []*entry              // queued writes with a waiting caller
-	dirty          []*entry              // queued writes without a waiting caller, or whose caller has been answered
-	statements     []statement           // to be run in the next transaction
-	announceQueue  []*entry              // queued for publication, each once
-	earlyProgress  map[string]earlySteps // by a call id that is not known yet
-	lostCalls      bool                  // a write found a call that another node has taken over
+	ctx          context.Context // ends the goroutines of the calls
+	cancel       context.CancelFunc
+	workers      sync.WaitGroup
+	storeWarning rate.Sometimes // while the database or Kafka is away, every call fails again and again
+	tellWarning  rate.Sometimes
+
+	mu     sync.Mutex
+	byID   map[string]*entry // by Order.ID
+	byCall map[string]*entry // by origination_call_id; by Order.ID until that is known
+	early  earlyProgress
 }
 
 func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) *callStore {
+	ctx, cancel := context.WithCancel(context.Background())
 	return &callStore{
 		maxCalls: maxCalls, rows: rows, publish: publish, log: log, ended: func(string) {},
-		writeSignal: make(chan struct{}, 1), announceSignal: make(chan struct{}, 1),
-		byID: map[string]*entry{}, byCall: map[string]*entry{}, earlyProgress: map[string]earlySteps{},
+		ctx: ctx, cancel: cancel,
+		storeWarning: rate.Sometimes{Interval: warnInterval}, tellWarning: rate.Sometimes{Interval: warnInterval},
+		byID: map[string]*entry{}, byCall: map[string]*entry{}, early: earlyProgress{},
 	}
+}
+
+// close ends the goroutines of the calls, each after the statement that it runs, and waits for them.
+func (s *callStore) close() {
+	s.mu.Lock()
+	s.cancel() // under the lock, as wake: it starts none after this
+	s.mu.Unlock()
+	s.workers.Wait()
 }
 
 func (s *callStore) size() int {
@@ -49,106 +58,135 @@ func (s *callStore) size() int {
 	return len(s.byID)
 }
 
-// create adds a call that is about to be placed and queues its row. The error is fault.Unavailable at
-// maxCalls.
-func (s *callStore) create(order Order, now time.Time) (written writeResult, err error) {
+// settled reports whether all changes are stored and all stored steps are published.
+func (s *callStore) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
-	if len(s.byID) >= s.maxCalls {
-		return nil, fault.Unavailable(nil, time.Second, "Too many calls are open")
+	for _, e := range s.byID {
+		if e.toStore() || e.toPublish() {
+			return false
+		}
 	}
-
-	e := &entry{row: row{Order: order, Created: now, Updated: now, Live: true}, rowChanged: true}
-	e.Call.ID = order.ID
-	e.advance(Progress{State: Accepted, At: now})
-	s.byID[order.ID], s.byCall[order.ID] = e, e
-
-	return s.queueUrgentWrite(e), nil
+	return true
 }
 
-// confirm records that the platform has accepted the order. A call without an id from the platform is
-// not followed further.
-func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
+// create adds a call that is about to be placed and stores it. The error is fault.Unavailable, also at
+// maxCalls and after close. The row may exist in spite of an error: delete removes both.
+func (s *callStore) create(ctx context.Context, order Order, now time.Time) error {
+	e := &entry{row: row{Order: order, Created: now, Updated: now, Live: true}}
+	e.Call.ID = order.ID
+	e.advance(Progress{State: Accepted, At: now})
+	e.changes++
+
+	if err := s.add(e); err != nil {
+		return err
+	}
+	if err := s.write(ctx, e); err != nil {
+		return err
+	}
+
+	return s.checkOpen() // nobody would follow the call
+}
+
+func (s *callStore) add(e *entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.checkOpen(); err != nil {
+		return err
+	}
+	if len(s.byID) >= s.maxCalls {
+		return fault.Unavailable(nil, time.Second, "Too many calls are open")
+	}
+	s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
+	return nil
+}
+
+// checkOpen returns fault.Unavailable after close.
+func (s *callStore) checkOpen() error {
+	if s.ctx.Err() != nil {
+		return fault.Unavailable(nil, time.Second, "Shutting down")
+	}
+	return nil
+}
+
+// confirm records that the platform has accepted the order, and stores the id that the platform gave the
+// call. After an error the store goes on trying. A call without an id is not followed further.
+func (s *callStore) confirm(ctx context.Context, orderID string, as Placed) error {
+	e := s.accept(orderID, as)
+	if e == nil || as.CallID == orderID {
+		return nil
+	}
+	return s.write(ctx, e)
+}
+
+// accept makes the changes of confirm. It returns nil for a call that another node has taken over
+// meanwhile.
+func (s *callStore) accept(orderID string, as Placed) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	e := s.byID[orderID]
-	if e == nil { // taken over by another node meanwhile
-		return alreadyWritten()
+	if e == nil {
+		return nil
 	}
 
 	s.metrics.placed.Inc()
 	e.placed = true
 	if as.ClickToCallID != "" {
-		e.ClickToCallID, e.rowChanged = as.ClickToCallID, true
+		e.ClickToCallID = as.ClickToCallID
+		e.changes++
+	}
+	if as.CallID != orderID {
+		delete(s.byCall, e.Call.ID)
+		e.Call.ID = as.CallID
+		e.changes++
 	}
 
-	callID := as.CallID
-	if callID == "" {
-		delete(s.byCall, e.Call.ID)
-		e.Call.ID, e.Live, e.rowChanged = "", false, true
+	if as.CallID == "" {
+		e.Live = false
 		// Nobody will report its end: it gives its place back here.
 		s.ended(orderID)
-		return s.queueUrgentWrite(e)
+	} else {
+		s.byCall[as.CallID] = e
+		// The driver may have reported before the platform's answer told the call's id.
+		for _, step := range s.early.take(as.CallID) {
+			s.apply(e, step)
+		}
 	}
 
-	waits := alreadyWritten()
-	if callID != orderID {
-		delete(s.byCall, e.Call.ID)
-		e.Call.ID, e.rowChanged = callID, true
-		s.byCall[callID] = e
-		waits = s.queueUrgentWrite(e)
-	}
-
-	// The driver may have reported before the platform's answer told the call's id.
-	for _, step := range s.earlyProgress[callID].steps {
-		s.apply(e, step)
-	}
-
-	delete(s.earlyProgress, callID)
-	s.queueAnnouncement(e)
-	return waits
+	s.wake(e)
+	return e
 }
 
-// delete removes a call that the platform has not accepted.
+// delete removes a call that the platform has not accepted, or that was not stored.
 func (s *callStore) delete(orderID string) {
+	s.ended(orderID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.byID[orderID]
 	if e != nil {
 		delete(s.byCall, e.Call.ID)
 		e.deleted = true
-		s.ended(orderID)
-		s.queueWrite(e)
+		e.changes++
+		s.wake(e)
 	}
 }
 
-// report applies a step that the driver reports. Steps of a call whose id is not
-// known yet are kept for confirm.
+// report applies a step that the driver reports. Steps of a call whose id is not known yet are kept for
+// confirm.
 func (s *callStore) report(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	e := s.byCall[p.CallID]
-	if e != nil {
-		s.apply(e, p)
+	if e == nil {
+		s.early.add(p, time.Now())
 		return
 	}
-
-	before, known := s.earlyProgress[p.CallID]
-	if !before.advances(p.State) || !known && len(s.earlyProgress) >= maxEarly {
-		return
-	}
-	if !known {
-		before.since = time.Now()
-	}
-
-	before.steps = append(before.steps, p)
-	s.earlyProgress[p.CallID] = before
+	s.apply(e, p)
+	s.wake(e)
 }
 
-// apply advances the call and queues the write. s.mu is held.
+// apply advances the call. s.mu is held.
 func (s *callStore) apply(e *entry, p Progress) {
 	if !e.Call.advance(p) {
 		return
@@ -156,13 +194,12 @@ func (s *callStore) apply(e *entry, p Progress) {
 
 	last := e.History[len(e.History)-1]
 	e.Updated = last.At.Time
+	e.changes++
 	s.metrics.countStep(&e.Call)
 
 	if e.State == Ended {
 		s.ended(e.Order.ID)
 	}
-
-	s.queueWrite(e)
 }
 
 // addAdopted adds calls that another process, or an earlier run of this one, left in the database.
@@ -172,14 +209,60 @@ func (s *callStore) addAdopted(taken []row) {
 
 	for i := range taken {
 		e := &entry{row: taken[i], placed: true, stored: len(taken[i].History)}
-		s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
-		// The other node died after it had published the last step, before it wrote that the call is over.
-		if e.State == Ended && e.Announced == e.stored {
-			e.Live, e.rowChanged = false, true
-			s.queueWrite(e)
+		// What this node had of it before it lost it is out of date.
+		lost := s.byID[e.Order.ID]
+		if lost != nil {
+			s.remove(lost)
 		}
 
-		s.queueAnnouncement(e)
+		s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
+		// The other node may have died after it had published the last step, before it wrote that the
+		// call is over.
+		e.endOnceTold()
+		s.wake(e)
+	}
+}
+
+// remove removes a call. s.mu is held.
+func (s *callStore) remove(e *entry) {
+	e.removed = true
+	s.ended(e.Order.ID)
+	if s.byID[e.Order.ID] == e {
+		delete(s.byID, e.Order.ID)
+	}
+	if s.byCall[e.Call.ID] == e {
+		delete(s.byCall, e.Call.ID)
+	}
+}
+
+// isOpen reports whether this process has the call and it has not ended.
+func (s *callStore) isOpen(callID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byCall[callID]
+	return e != nil && e.State != Ended
+}
+
+// beginCancel marks the call as being cancelled. It returns false if it was marked before or is not
+// open here.
+func (s *callStore) beginCancel(callID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byCall[callID]
+	if e == nil || e.cancelSent || e.State == Ended {
+		return false
+	}
+	e.cancelSent = true
+	return true
+}
+
+// undoCancel removes the mark of beginCancel.
+func (s *callStore) undoCancel(callID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byCall[callID]
+	if e != nil {
+		e.cancelSent = false
 	}
 }
 
@@ -187,9 +270,5 @@ func (s *callStore) addAdopted(taken []row) {
 func (s *callStore) expireEarly(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, e := range s.earlyProgress {
-		if now.Sub(e.since) > earlyTTL {
-			delete(s.earlyProgress, id)
-		}
-	}
+	s.early.expire(now)
 }

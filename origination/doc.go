@@ -4,9 +4,9 @@
 //
 // If this is your first change, read driver.go (the interface of a phone platform), place.go and
 // call_store.go. A call is stored before the request is sent to its platform. From then on one node owns
-// the call and keeps it in its callStore: it applies the driver's reports, writes them, and publishes
-// the written progress updates as call.progress, in order for each call and at least once. Progress is
-// read from the database, on any node.
+// the call and keeps it in its callStore: it applies the driver's reports, writes each to the call's row,
+// and publishes the written progress updates as call.progress, in order for each call and at least once:
+// the row counts those that are published. Progress is read from the database, on any node.
 //
 // A user can only place calls from their own extension, to destinations that the account's rules
 // allow. A call never returns to an earlier state. Legs and call records are not handled here; they
@@ -17,19 +17,21 @@
 // (SQLite), at its next start. A node that finds during a write that a call was taken over removes it
 // from its callStore.
 //
-// Goroutines: Run has four (writer, announcer, maintenance, purge) besides the driver's Follow. They
-// end after Follow, once everything is stored and published, or after 5 s. All queued writes share one
-// transaction, new requests before progress updates. Before Run, and at Config.MaxCalls open calls,
-// requests get fault.Unavailable. While the database is unavailable requests get that error too, and
-// progress updates stay queued. While Kafka is unavailable events stay queued, and ended calls stay
-// open.
+// Goroutines: Run has two (maintenance, purge) besides the driver's Follow, and a call two while it has
+// something to store and something to publish. They end after Follow, once everything is stored and
+// published, or after 5 s. The request itself stores a new call and the id that the platform gave it.
+// Before Run, and at Config.MaxCalls open calls, requests get fault.Unavailable. While the database is
+// unavailable requests get that error too, and progress updates stay in memory. While Kafka is
+// unavailable events stay there, and ended calls stay open. The statements at once are bounded by the
+// database's pool.
 //
 // Admission decides which calls users may place: destinations, calls per minute, concurrent calls
 // in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
 // of phones and the transfers of AI providers. Its Run is one goroutine.
 //
-// Lock order: Service.userLocks, then a driver's locks, then callStore.mu, then Admission.mu. While
-// callStore.mu is held, only metrics and Admission.Release are called.
+// Lock order: Service.userLocks, then a driver's locks or entry.writing (a statement of the call), then
+// callStore.mu, then Admission.mu. While callStore.mu is held, only metrics and Admission.Release are
+// called.
 //
 // # Files
 //
@@ -42,10 +44,9 @@
 //     Idempotency-Key, one at a time for a user; finding and cancelling calls
 //   - admission.go, destination.go, rules.go, premium.go, slots_redis.go: who may call what, and
 //     how many calls at once
-//   - call_store.go, call_store_queue.go, call_store_write.go, call_store_announce.go,
-//     call_store_cancel.go, call_store_lost.go, entry.go: the open calls in memory: what is to be
-//     written, writing it, telling it, cancelling, calls that the node has lost
-//   - rows.go, rows_write.go, purge.go: the rows
+//   - call_store.go, call_store_work.go, entry.go, early_progress.go: the open calls in memory;
+//     storing and publishing them; one of them; what is reported before its call is known
+//   - rows.go, purge.go: the rows
 //   - follow.go, leases.go, maintenance.go: following the platform, the calls of nodes that are
 //     gone, and what is done from time to time
 package origination

@@ -1,62 +1,63 @@
 package origination
 
 import (
-	"context"
-	"time"
-
-	"trunkline/internal/fault"
+	"encoding/json"
+	"sync"
 )
 
 // entry is one call of a callStore, guarded by its lock.
 type entry struct {
 	row
-	placed         bool // the platform has accepted it: its steps may be published
-	stored         int  // number of steps in the database
-	writeQueued    bool // in callStore.urgent or dirty
-	rowChanged     bool // fields other than the steps have changed
-	announceQueued bool // in callStore.announceQueue
-	deleted        bool // the row is to be deleted
-	cancelSent     bool // Driver.Cancel was called
-	writeResults   []chan error
+	placed     bool // the platform has accepted it: its steps may be published
+	changes    int  // number of changes
+	written    int  // number of changes in the database
+	stored     int  // number of steps in the database
+	storing    bool // a goroutine stores it
+	publishing bool // a goroutine publishes it
+	deleted    bool // the row is to be deleted
+	removed    bool // no longer in the callStore
+	cancelSent bool // Driver.Cancel was called
+
+	writing sync.Mutex // held during a statement, and not guarded
 }
 
-// writeResult receives the result of one write.
-type writeResult <-chan error
+// toStore reports whether a change is not in the database.
+func (e *entry) toStore() bool { return !e.removed && e.written < e.changes }
 
-func (r writeResult) wait(ctx context.Context) error {
-	select {
-	case err := <-r:
-		return err
-	case <-ctx.Done():
-		return fault.Unavailable(ctx.Err(), time.Second, "The database has not answered in time")
+// toPublish reports whether a stored step is not published.
+func (e *entry) toPublish() bool {
+	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.stored
+}
+
+// endOnceTold marks a call that has ended as no longer live, once its last step is published.
+func (e *entry) endOnceTold() {
+	// By the call, not by what was published: it may have got further steps meanwhile.
+	if e.State == Ended && e.Live && e.Announced == len(e.History) {
+		e.Live = false
+		e.changes++
 	}
 }
 
-// earlySteps is progress that arrived before the platform's response with the call's id.
-type earlySteps struct {
-	steps []Progress // in the order of states
-	since time.Time
+// progressEvent is the data of a call.progress event.
+type progressEvent struct {
+	Event     string `json:"event"`
+	AccountID string `json:"account_id"`
+	Timestamp int64  `json:"timestamp"` // Unix seconds
+	CallID    string `json:"origination_call_id"`
+	State     State  `json:"state"`
+	Cause     string `json:"cause,omitempty"`
+	UserID    string `json:"user_id,omitempty"`
 }
 
-// advances reports whether a step would advance a call that has these steps. Other steps are dropped,
-// so that a platform's repeats use no memory.
-func (e earlySteps) advances(to State) bool {
-	last := Accepted
-	n := len(e.steps)
-	if n > 0 {
-		last = e.steps[n-1].State
+// progressEvents returns the call.progress events of the stored steps that are not published.
+func (e *entry) progressEvents() (events []Event) {
+	for _, step := range e.History[e.Announced:e.stored] {
+		p := progressEvent{"call.progress", e.AccountID, step.At.Unix(), e.Call.ID, step.State, "", e.UserID}
+		if step.State == Ended {
+			p.Cause = e.Cause
+		}
+		data, _ := json.Marshal(p) // strings and numbers always marshal
+		events = append(events, Event{e.AccountID, data, step.State, e.Order.Trace})
 	}
-	return to.Rank() > last.Rank()
-}
-
-const (
-	maxEarly = 1024
-	earlyTTL = time.Minute // at least: expireEarly runs every purgeInterval
-)
-
-// alreadyWritten returns a result that is available immediately.
-func alreadyWritten() writeResult {
-	done := make(chan error, 1)
-	done <- nil
-	return done
+	return events
 }

@@ -101,10 +101,13 @@ func (d *testNode) publishThrough(p Publisher) {
 // than three times in a row, for each time the next try comes later.
 type flaky struct {
 	Publisher
+	mu     sync.Mutex
 	failed int // in a row
 }
 
 func (f *flaky) Publish(ctx context.Context, events ...Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.failed++
 	lost := errors.New("no answer")
 	switch how := rand.IntN(4); {

@@ -30,13 +30,11 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 
-	// The writer and the announcer go on after ctx, until everything is settled.
+	// The lease is renewed after ctx, too, until everything is settled.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
 	var jobs sync.WaitGroup
-	jobs.Go(func() { s.calls.runWriter(work) })
-	jobs.Go(func() { s.calls.runAnnouncer(work) })
 	jobs.Go(func() { s.runMaintenance(work) })
 	jobs.Go(func() { s.runPurge(work) })
 
@@ -46,6 +44,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 	s.awaitSettled()
 	stop()
+	s.calls.close()
 	jobs.Wait()
 
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)

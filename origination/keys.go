@@ -18,18 +18,14 @@ const (
 
 // keys is the table of Idempotency-Keys. A key belongs to the order that was placed, or is being
 // placed, with it.
-type keys struct {
-	db *sqldb.DB
-	// inNextTransaction runs a statement in a transaction together with others. The statement may run
-	// several times; done is called with its error after the commit.
-	inNextTransaction func(run func(context.Context, sqldb.Runner) error, done func(error))
-}
+type keys struct{ db *sqldb.DB }
 
-// run runs a statement and waits for it.
-func (k keys) run(ctx context.Context, doing string, statement func(context.Context, sqldb.Runner) error) error {
-	done := make(chan error, 1)
-	k.inNextTransaction(statement, func(err error) { done <- err })
-	return sqldb.Wrap(writeResult(done).wait(ctx), doing)
+// exec runs a statement and returns the number of rows that it changed.
+func (k keys) exec(ctx context.Context, doing, statement string, args ...any) (rows int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	rows, err = k.db.ExecWithoutTx(ctx, statement, args...)
+	return rows, sqldb.Wrap(err, doing)
 }
 
 // claim is the state of a key.
@@ -54,26 +50,16 @@ func checkKey(key string) error {
 func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string,
 	lease time.Duration) (c claim, err error) {
 	now := k.db.ClockExpr()
-	acquired := false // used by the statement until run has returned without an error
-	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
+	n, err := k.exec(ctx, "taking an idempotency key", `INSERT INTO origination_keys
 			(account_id, user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
-			VALUES ($1, $2, $3, $4, $5, '', FALSE, `+now+` + $6, `+now+` + $7)
-			ON CONFLICT (user_id, key) DO UPDATE SET destination = excluded.destination, order_id = excluded.order_id,
-				call_id = '', done = FALSE, lease_until = excluded.lease_until, expires_at = excluded.expires_at
-			WHERE origination_keys.expires_at <= `+now+` OR NOT origination_keys.done AND origination_keys.lease_until <= `+now+`
-				AND origination_keys.destination = excluded.destination
-				AND NOT EXISTS (SELECT 1 FROM origination_calls WHERE id = origination_keys.order_id)`,
-			accountID, userID, key, destination, orderID, lease.Milliseconds(), keyTTL.Milliseconds())
-		if err != nil {
-			return err
-		}
-
-		n, err := result.RowsAffected()
-		acquired = n == 1
-		return err
-	})
-	if err != nil || acquired {
+		VALUES ($1, $2, $3, $4, $5, '', FALSE, `+now+` + $6, `+now+` + $7)
+		ON CONFLICT (user_id, key) DO UPDATE SET destination = excluded.destination, order_id = excluded.order_id,
+			call_id = '', done = FALSE, lease_until = excluded.lease_until, expires_at = excluded.expires_at
+		WHERE origination_keys.expires_at <= `+now+` OR NOT origination_keys.done AND origination_keys.lease_until <= `+now+`
+			AND origination_keys.destination = excluded.destination
+			AND NOT EXISTS (SELECT 1 FROM origination_calls WHERE id = origination_keys.order_id)`,
+		accountID, userID, key, destination, orderID, lease.Milliseconds(), keyTTL.Milliseconds())
+	if err != nil || n == 1 {
 		return claim{acquired: err == nil}, err
 	}
 
@@ -95,22 +81,17 @@ func (k keys) find(ctx context.Context, userID, key, destination string) (c clai
 	return c, sqldb.Wrap(err, "reading an idempotency key")
 }
 
-// complete stores the response of a key without a waiting caller. If it fails, the response has the id
-// of the order's call once the lease has expired.
-func (k keys) complete(orderID, userID, key, callID string, done func(error)) {
-	k.inNextTransaction(func(ctx context.Context, tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `UPDATE origination_keys SET done = TRUE, call_id = $1
-			WHERE user_id = $2 AND key = $3 AND order_id = $4`, callID, userID, key, orderID)
-		return err
-	}, done)
+// complete stores the response of a key. If it fails, the response has the id of the order's call once
+// the lease has expired.
+func (k keys) complete(ctx context.Context, orderID, userID, key, callID string) error {
+	_, err := k.exec(ctx, "completing an idempotency key", `UPDATE origination_keys SET done = TRUE, call_id = $1
+		WHERE user_id = $2 AND key = $3 AND order_id = $4`, callID, userID, key, orderID)
+	return err
 }
 
 // deleteUnplaced frees the key of an order that was not placed.
 func (k keys) deleteUnplaced(ctx context.Context, orderID, userID, key string) error {
-	return k.run(ctx, "releasing an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx,
-			`DELETE FROM origination_keys WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`,
-			userID, key, orderID)
-		return err
-	})
+	_, err := k.exec(ctx, "releasing an idempotency key", `DELETE FROM origination_keys
+		WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`, userID, key, orderID)
+	return err
 }

@@ -64,28 +64,14 @@ func (s *Service) withinLease(ctx context.Context, job func(context.Context) err
 	return job(ctx)
 }
 
-// renewLease renews the lease, which nobody asks for where there is no other node, and drops the calls
-// that others have taken over.
+// renewLease renews the lease, and takes over the calls of nodes without one. Where there is no other
+// node, nobody asks for the lease.
 func (s *Service) renewLease(ctx context.Context) error {
-	// Before the database is asked: a call that is stored meanwhile is not in its answer, and is not lost.
-	known := s.calls.storedIDs()
-	if !s.cfg.SingleNode {
-		if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
-			return err
-		}
-	}
-
-	if s.calls.takeLostCalls() {
-		own, err := s.rows.listOwn(ctx)
-		if err != nil {
-			s.calls.setLostCalls()
-			return err
-		}
-		s.calls.dropOthers(own, known)
-	}
-
 	if s.cfg.SingleNode {
 		return nil
+	}
+	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
+		return err
 	}
 
 	// After the own lease: what a node without one takes over is taken from it in turn.

@@ -161,25 +161,20 @@ func (s *Service) keyLease() time.Duration { return s.cfg.PlaceTimeout + 2*write
 func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (string, error) {
 	ctx = context.WithoutCancel(ctx) // the key is completed or released even if the client disconnects
 	callID, err := s.place(ctx, order)
-	if err == nil {
-		s.keys.complete(order.ID, order.UserID, key, callID, func(err error) {
-			if err != nil {
-				s.log.WarnContext(ctx,
-					"storing the response of an Idempotency-Key failed: a repeat is answered with its call",
-					"error", err)
-			}
-		})
-
-		return callID, nil
+	if err != nil {
+		lost := s.keys.deleteUnplaced(ctx, order.ID, order.UserID, key)
+		if lost != nil {
+			s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires",
+				"error", lost)
+		}
+		return "", err
 	}
 
-	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-
-	lost := s.keys.deleteUnplaced(bounded, order.ID, order.UserID, key)
+	lost := s.keys.complete(ctx, order.ID, order.UserID, key, callID)
 	if lost != nil {
-		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires", "error", lost)
+		s.log.WarnContext(ctx,
+			"storing the response of an Idempotency-Key failed: a repeat is answered with its call", "error", lost)
 	}
 
-	return "", err
+	return callID, nil
 }

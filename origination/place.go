@@ -23,14 +23,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 		return "", err
 	}
 
-	written, err := s.calls.create(order, time.Now())
-	if err != nil {
-		s.admission.Release(order.ID)
-		return "", err
-	}
-
-	if err := written.wait(ctx); err != nil {
-		// The row may still be committed after the wait: delete then removes it.
+	if err := s.calls.create(ctx, order, time.Now()); err != nil {
 		s.calls.delete(order.ID)
 		return "", err
 	}
@@ -44,8 +37,8 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	if !ValidID(placed.CallID) {
 		placed.CallID = ""
 	}
-	if err := s.calls.confirm(order.ID, placed).wait(ctx); err != nil {
-		// The phone rings, so return the id; the writer keeps trying to store it.
+	if err := s.calls.confirm(ctx, order.ID, placed); err != nil {
+		// The phone rings, so return the id; the store keeps trying.
 		s.log.WarnContext(ctx, "storing a call's id delayed", "error", err)
 	}
 

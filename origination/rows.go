@@ -46,6 +46,39 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
+// insert adds the row of a new call of the node.
+func (t rows) insert(ctx context.Context, r *row) (own bool, err error) {
+	return t.write(ctx, r, `INSERT INTO origination_calls (call_id, clicktocall_id, state, cause, history, announced, live,
+			updated, id, node, interaction_id, account_id, domain, user_id, extension, destination, created)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		r.InteractionID, r.AccountID, r.Domain, r.UserID, r.Extension, r.Destination, r.Created.UnixMilli())
+}
+
+// update writes what changes in a call. own is false if another node has taken it over.
+func (t rows) update(ctx context.Context, r *row) (own bool, err error) {
+	return t.write(ctx, r, `UPDATE origination_calls SET call_id = $1, clicktocall_id = $2, state = $3, cause = $4,
+		history = $5, announced = $6, live = $7, updated = $8 WHERE id = $9 AND node = $10`)
+}
+
+// write runs a statement that has the columns that change, the id and the node as its first arguments.
+func (t rows) write(ctx context.Context, r *row, statement string, more ...any) (own bool, err error) {
+	history, err := json.Marshal(r.History)
+	if err != nil {
+		return false, fault.Internal(err, "storing calls failed")
+	}
+
+	n, err := t.db.ExecWithoutTx(ctx, statement, append([]any{r.Call.ID, r.ClickToCallID, string(r.State), r.Cause,
+		string(history), r.Announced, r.Live, r.Updated.UnixMilli(), r.Order.ID, t.node}, more...)...)
+
+	return n == 1, sqldb.Wrap(err, "storing calls")
+}
+
+// delete deletes a call. It may never have been stored.
+func (t rows) delete(ctx context.Context, r *row) (own bool, err error) {
+	n, err := t.db.ExecWithoutTx(ctx, `DELETE FROM origination_calls WHERE id = $1 AND node = $2`, r.Order.ID, t.node)
+	return n == 1, sqldb.Wrap(err, "storing calls")
+}
+
 // find returns the call with the origination_call_id. The error is fault.NotFound if there is none.
 func (t rows) find(ctx context.Context, callID string) (row, error) {
 	missing := fault.NotFound("There is no such call")
@@ -85,19 +118,9 @@ func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err
 
 // listCancelRequests returns the node's calls whose cancellation was requested on other nodes.
 func (t rows) listCancelRequests(ctx context.Context) (callIDs []string, err error) {
-	return t.queryStrings(ctx, "listing calls to cancel", `SELECT call_id FROM origination_calls
+	found, err := t.db.QueryContext(ctx, `SELECT call_id FROM origination_calls
 		WHERE node = $1 AND live AND cancel_requested AND state <> '`+string(Ended)+`'`, t.node)
-}
-
-// listOwn returns the ids of the node's orders.
-func (t rows) listOwn(ctx context.Context) (orderIDs []string, err error) {
-	return t.queryStrings(ctx, "listing the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`,
-		t.node)
-}
-
-func (t rows) queryStrings(ctx context.Context, doing, query string, args ...any) ([]string, error) {
-	found, err := t.db.QueryContext(ctx, query, args...)
-	return sqldb.Collect(found, err, doing, sqldb.ScanColumn[string])
+	return sqldb.Collect(found, err, "listing calls to cancel", sqldb.ScanColumn[string])
 }
 
 // deleteOld deletes calls that ended before a time, and keys and leases that have

@@ -37,7 +37,8 @@ type Event struct {
 	Trace     tracing.Carrier // of the request that placed the call
 }
 
-// Publisher publishes events on the channel in order. A nil error means that all of them are durable.
+// Publisher publishes events on the channel in order. A nil error means that all of them are durable. It
+// is safe for concurrent use.
 type Publisher interface {
 	Publish(ctx context.Context, events ...Event) error
 }
@@ -89,12 +90,10 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, cfg.Node}, resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit,
-		log:    deps.Log,
-		tracer: deps.Tracer,
+		rows: rows{deps.DB, cfg.Node}, keys: keys{deps.DB},
+		resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
-	s.keys = keys{deps.DB, s.calls.inNextTransaction}
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
 	s.calls.ended = s.admission.Release

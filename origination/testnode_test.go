@@ -88,10 +88,8 @@ func (d *testNode) run() *testNode {
 func (d *testNode) crashing() *testNode {
 	ctx, cancel := context.WithCancel(context.Background())
 	var jobs sync.WaitGroup
-	jobs.Go(func() { d.calls.runWriter(ctx) })
-	jobs.Go(func() { d.calls.runAnnouncer(ctx) })
 	jobs.Go(func() { _ = d.platform.Follow(ctx, nil, d.calls.report) })
-	d.stop = func() { cancel(); jobs.Wait() }
+	d.stop = func() { cancel(); jobs.Wait(); d.calls.close() }
 	d.t.Cleanup(d.stop)
 	d.running.Store(true)
 	within(d.t, "the platform is followed", d.platform.follows)

@@ -1,0 +1,146 @@
+package origination
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"trunkline/internal/retry"
+)
+
+const (
+	writeTimeout    = 5 * time.Second
+	announceTimeout = 10 * time.Second
+	warnInterval    = 2 * time.Second
+)
+
+// wake starts a goroutine that stores the call, and another that publishes it, unless they run or have
+// nothing to do. There are two, so that steps are stored while Kafka is away. s.mu is held.
+func (s *callStore) wake(e *entry) {
+	if s.ctx.Err() != nil {
+		return
+	}
+
+	if !e.storing && e.toStore() {
+		e.storing = true
+		s.workers.Go(func() { s.storeAll(e) })
+	}
+	if !e.publishing && e.toPublish() {
+		e.publishing = true
+		s.workers.Go(func() { s.publishAll(e) })
+	}
+}
+
+// storeAll stores a call until nothing has changed since.
+func (s *callStore) storeAll(e *entry) {
+	s.work(&e.storing, e.toStore, func() error {
+		// A shutdown does not break off a statement: its outcome would not be known.
+		err := s.write(context.WithoutCancel(s.ctx), e)
+		s.warn(&s.storeWarning, "storing calls failed, will retry", err)
+		return err
+	})
+}
+
+// publishAll publishes the stored steps of a call, in order and at least once, until none is left. The
+// count of published steps is written with the call's next step, or separately after the last.
+func (s *callStore) publishAll(e *entry) {
+	s.work(&e.publishing, e.toPublish, func() error {
+		err := s.announce(e)
+		s.warn(&s.tellWarning, "publishing call progress failed, will retry", err)
+		return err
+	})
+}
+
+// work calls step while due, and waits after an error, until ctx ends. running is false once it is no
+// longer due.
+func (s *callStore) work(running *bool, due func() bool, step func() error) {
+	next := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		*running = due()
+		return *running
+	}
+
+	backoff := retry.NewBackendBackoff()
+	for next() {
+		err := step()
+		if err == nil {
+			backoff.Reset()
+			continue
+		}
+		if !backoff.Wait(s.ctx) {
+			return
+		}
+	}
+}
+
+// warn logs an error unless the same was logged within warnInterval.
+func (s *callStore) warn(limit *rate.Sometimes, failed string, err error) {
+	if err != nil && s.ctx.Err() == nil {
+		limit.Do(func() { s.log.Warn(failed, "error", err) })
+	}
+}
+
+// write stores what has changed in a call, with one statement. Several may call it: the statements of a
+// call are run one after another. A call that has become another node's is removed.
+func (s *callStore) write(ctx context.Context, e *entry) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+
+	s.mu.Lock()
+	due, image, changes, deleted := e.toStore(), e.row, e.changes, e.deleted
+	save := s.rows.update
+	switch {
+	case deleted:
+		save = s.rows.delete
+	case e.stored == 0:
+		save = s.rows.insert
+	}
+	s.mu.Unlock()
+
+	if !due {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+
+	own, err := save(ctx, &image)
+	if err != nil {
+		return err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.written, e.stored = changes, len(image.History)
+	// By the image: what has changed since is not stored.
+	if !own || deleted || !image.Live {
+		s.remove(e)
+	}
+	s.wake(e)
+
+	return nil
+}
+
+// announce publishes the stored steps of a call that have not been published.
+func (s *callStore) announce(e *entry) error {
+	s.mu.Lock()
+	publish, told, events := s.publish, e.stored, e.progressEvents()
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(s.ctx, announceTimeout)
+	defer cancel()
+
+	if err := publish.Publish(ctx, events...); err != nil {
+		return err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Announced = told
+	e.endOnceTold()
+	s.wake(e)
+
+	return nil
+}
