@@ -61,13 +61,13 @@
 //   - call_on_platform.go: transfer and hangup by the platform, where an ingress only has the audio
 //   - call.go, request.go, announced_call.go, announcements_redis.go, dialplan_auth.go: a call, and
 //     how one is known before it comes: from the API, or from a dialplan
-//   - session.go, session_event.go, ending.go, hangup_cause.go, provider_requests.go, trace.go: a session,
+//   - session.go, publish_events.go, ending.go, hangup_cause.go, provider_requests.go, trace.go: a session,
 //     its events, its end, what a provider may ask for, spans
 //   - account_limit.go, leases_redis.go: how many sessions an account has
 //   - pacer.go, session_tick.go, playout.go, outbox.go, sleep_linux.go, sleep_other.go: every 20 ms: the
 //     timers, a tick, audio to the caller, audio to the provider
-//   - provider_connection.go, provider_dial.go, provider_reader.go, provider_error.go,
-//     provider_probe.go, reconnect.go: the connection to a provider: dialling, reading, its errors,
+//   - provider_connection.go, provider_dial.go, provider_reader.go, provider_connection_error.go,
+//     provider_test_call.go, reconnect.go: the connection to a provider: dialling, reading, its errors,
 //     the test of a provider, a second connection
 //   - nonblocking_conn.go, message_assembler.go, read_throttle.go, tcp_options_linux.go,
 //     tcp_options_other.go: its socket without waiting (decision 0004), and WebSocket messages from

@@ -42,7 +42,7 @@
 //   - service.go, config.go, settings.go, metrics.go: the service, settings, metrics
 //   - originate.go, place.go, keys.go, user_resources.go, read.go: a request: once for its
 //     Idempotency-Key, one at a time for a user; finding and cancelling calls
-//   - admission.go, destination.go, rules.go, premium.go, slots_redis.go: who may call what, and
+//   - admission.go, destination.go, destination_rules.go, premium.go, slots_redis.go: who may call what, and
 //     how many calls at once
 //   - call_store.go, call_store_work.go, entry.go, early_progress.go: the open calls in memory;
 //     storing and publishing them; one of them; what is reported before its call is known

@@ -37,12 +37,12 @@ type asteriskEvent struct {
 	Variables     map[string]string `json:"channel_variables"`
 }
 
-// maxControl is the largest control message in bytes: MEDIA_START in JSON has all of a channel's variables.
-const maxControl = 256 << 10
+// maxControlBytes is the largest control message in bytes: MEDIA_START in JSON has all of a channel's variables.
+const maxControlBytes = 256 << 10
 
 // parseAsteriskEvent parses a control message; false if it is none.
 func parseAsteriskEvent(raw []byte) (e asteriskEvent, isJSON, ok bool) {
-	if len(raw) > maxControl || !utf8.Valid(raw) {
+	if len(raw) > maxControlBytes || !utf8.Valid(raw) {
 		return e, false, false
 	}
 	if len(raw) > 0 && raw[0] == '{' {
@@ -150,9 +150,9 @@ func (a *asteriskConn) addMark(done func()) int64 {
 	return a.lastMark
 }
 
-// takePlayed removes and returns the mark that Asterisk names, and those before it: it plays them in order. A
+// takePlayedMarks removes and returns the mark that Asterisk names, and those before it: it plays them in order. A
 // mark that is not there was reported when the queue was flushed, and Asterisk's report crossed the command.
-func (a *asteriskConn) takePlayed(correlationID string) []asteriskMark {
+func (a *asteriskConn) takePlayedMarks(correlationID string) []asteriskMark {
 	number, err := strconv.ParseInt(correlationID, 10, 64)
 	if err != nil {
 		return nil
@@ -166,8 +166,8 @@ func (a *asteriskConn) takePlayed(correlationID string) []asteriskMark {
 	return taken
 }
 
-// takeAll removes and returns all marks.
-func (a *asteriskConn) takeAll() []asteriskMark {
+// takeAllMarks removes and returns all marks.
+func (a *asteriskConn) takeAllMarks() []asteriskMark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	taken := a.marks

@@ -56,10 +56,10 @@ func (c *markedCall) mark(name string) (id string) {
 
 func (c *markedCall) report(id string) {
 	if c.asterisk.json {
-		c.handleAsterisk(fmt.Appendf(nil, `{"event":"MEDIA_MARK_PROCESSED","channel_id":"1.2","correlation_id":%q}`, id))
+		c.handleAsteriskEvent(fmt.Appendf(nil, `{"event":"MEDIA_MARK_PROCESSED","channel_id":"1.2","correlation_id":%q}`, id))
 		return
 	}
-	c.handleAsterisk([]byte(strings.TrimSpace("MEDIA_MARK_PROCESSED " + id)))
+	c.handleAsteriskEvent([]byte(strings.TrimSpace("MEDIA_MARK_PROCESSED " + id)))
 }
 
 func (c *markedCall) expect(when string, names ...string) {

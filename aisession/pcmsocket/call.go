@@ -148,13 +148,13 @@ func (c *call) handleNext() bool {
 }
 
 func (c *call) handleText(r io.Reader) {
-	raw, err := io.ReadAll(io.LimitReader(r, maxControl+1))
+	raw, err := io.ReadAll(io.LimitReader(r, maxControlBytes+1))
 	if err != nil {
 		return // the next read returns the error
 	}
 
 	if c.asterisk != nil {
-		c.handleAsterisk(raw)
+		c.handleAsteriskEvent(raw)
 		return
 	}
 
@@ -165,15 +165,15 @@ func (c *call) handleText(r io.Reader) {
 	}
 }
 
-// handleAsterisk handles a control message of Asterisk.
-func (c *call) handleAsterisk(raw []byte) {
+// handleAsteriskEvent handles a control message of Asterisk.
+func (c *call) handleAsteriskEvent(raw []byte) {
 	e, _, _ := parseAsteriskEvent(raw)
 	session := c.Session()
 	switch e.Event {
 	case mediaXOFF, mediaXON:
 		c.asterisk.setQueueFull(e.Event == mediaXOFF)
 	case mediaMarkProcessed:
-		for _, m := range c.asterisk.takePlayed(e.CorrelationID) {
+		for _, m := range c.asterisk.takePlayedMarks(e.CorrelationID) {
 			m.done()
 		}
 	case dtmfEnd:
@@ -218,7 +218,7 @@ func (c *call) DropQueued() {
 		c.putControl([]byte(`{"type":"killAudio"}`))
 	case c.asterisk != nil:
 		c.putControl(c.asterisk.command(commandFlush))
-		for _, m := range c.asterisk.takeAll() {
+		for _, m := range c.asterisk.takeAllMarks() {
 			m.done()
 		}
 	}
@@ -235,8 +235,8 @@ func (c *call) AfterPlayed(done func()) {
 	c.putControl(c.asterisk.markCommand(number))
 }
 
-// sendLast writes a message to a client whose sender has ended.
-func (c *call) sendLast(message []byte) {
+// writeAfterSender writes a message to a client whose sender has ended.
+func (c *call) writeAfterSender(message []byte) {
 	if c.ws.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil {
 		_ = c.ws.WriteMessage(websocket.TextMessage, message) // the close frame follows in any case
 	}

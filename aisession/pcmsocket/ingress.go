@@ -199,9 +199,9 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	c.sender.Close()
 	switch {
 	case c.fork != nil:
-		c.sendLast([]byte(`{"type":"disconnect"}`))
+		c.writeAfterSender([]byte(`{"type":"disconnect"}`))
 	case c.asterisk != nil && reason != returnReason:
-		c.sendLast(c.asterisk.command(commandHangup))
+		c.writeAfterSender(c.asterisk.command(commandHangup))
 	}
 
 	c.sendClose(code, reason)

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	probeTone            = 440.0 // Hz
-	probeLevel           = 9000
-	probeDuration        = time.Second
-	probeResponseTimeout = 500 * time.Millisecond // time to wait for the response
+	probeToneHz      = 440.0 // Hz
+	probeAmplitude   = 9000
+	probeDuration    = time.Second
+	probeHangupDelay = 500 * time.Millisecond // after the tone: what the provider plays in it is counted
 )
 
 // Test opens a session, sends a tone of one second and returns a report. The error is set only for
@@ -104,7 +104,7 @@ func (p *probe) sendTone(ctx context.Context) {
 	for sent := 0; sent < int(probeDuration/audio.FrameDuration)*samples; sent += samples {
 		frame = frame[:0]
 		for i := range samples {
-			v := probeLevel * math.Sin(2*math.Pi*probeTone*float64(sent+i)/float64(probeFormat.Rate))
+			v := probeAmplitude * math.Sin(2*math.Pi*probeToneHz*float64(sent+i)/float64(probeFormat.Rate))
 			frame = binary.LittleEndian.AppendUint16(frame, uint16(int16(v)))
 		}
 
@@ -116,7 +116,7 @@ func (p *probe) sendTone(ctx context.Context) {
 		}
 	}
 
-	timer := time.NewTimer(probeResponseTimeout)
+	timer := time.NewTimer(probeHangupDelay)
 	defer timer.Stop()
 
 	select {
