@@ -19,7 +19,7 @@ const (
 	probeToneHz      = 440.0 // Hz
 	probeAmplitude   = 9000
 	probeDuration    = time.Second
-	probeHangupDelay = 500 * time.Millisecond // after the tone: what the provider plays in it is counted
+	probeHangupDelay = 500 * time.Millisecond // after the tone, for what the provider still sends
 )
 
 // Test opens a session, sends a tone of one second and returns a report. The error is set only for
