@@ -45,7 +45,7 @@ const (
 func newPlayout(format audio.Format, s Settings) *playout {
 	return &playout{
 		format: format, startDelay: max(s.PlayoutLead, 0),
-		limit: uint64(s.PlayoutLimit) * uint64(format.Rate) / uint64(time.Second),
+		limit: uint64(format.SamplesIn(s.PlayoutLimit)),
 	}
 }
 

@@ -90,7 +90,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 	return n, err
 }
 
-// pruningRecord is what an entry with the action Pruned records in its target.
+// pruningRecord is the target of an entry with the action Pruned.
 type pruningRecord struct {
 	first, last int64  // numbers of the deleted entries
 	hash        string // of the last

@@ -173,7 +173,7 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 }
 
 // refuse ends an action that was not taken, and returns the error for the caller. Where
-// nobody knows whether the platform took it, it stays open for confirmation.
+// it is unknown whether the platform took it, it stays open for confirmation.
 func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	f := fault.As(err)
 	from := []State{Asked, Sent}

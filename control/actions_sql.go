@@ -50,7 +50,7 @@ type storedCommand struct {
 	PhoneAccount string `json:"phone_account,omitempty"`
 }
 
-// entryBefore is what an entry of a call was when the action was asked.
+// entryBefore is the state of a call when the action was requested.
 type entryBefore struct {
 	Queue string `json:"queue,omitempty"`
 	Agent string `json:"agent,omitempty"`

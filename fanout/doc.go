@@ -85,7 +85,8 @@
 //     subscriber may have events in
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
 //     replay.go, replay_merge.go, replay_deliver.go: where a resume starts, and the replay from there
-//   - snapshot.go, account_states.go, today_figures.go: snapshots, and the state that they are made of
+//   - snapshot.go, account_entries.go, account_states.go, today_figures.go: snapshots, the entries of an
+//     account, and the state that both are made of
 //   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them
 //   - explain.go, peers_redis.go: why an event did or did not reach a client, and asking the other

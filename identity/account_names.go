@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// nameChooser is who chooses an account's id, name and domain: the operator ("") by a
+// nameChooser identifies who chose an account's id, name and domain: the operator ("") by a
 // management command or a directory file, a feed that follows its platform's accounts, or
 // the administrators and keys of an account. It is stored as identity_accounts.named_by,
 // because only names that the operator chose are trusted where others speak of an account

@@ -22,8 +22,8 @@ func (l Limits) hasSameIDs(other Limits) bool {
 	return slices.Equal(l.QueueIDs, other.QueueIDs) && slices.Equal(l.AgentIDs, other.AgentIDs)
 }
 
-// Visibility is what a caller sees of the events, records, figures and recordings of its
-// accounts. It is immutable.
+// Visibility decides which events, records, figures and recordings of its accounts a caller sees.
+// It is immutable.
 type Visibility struct {
 	callerRole   Role
 	account      string // the caller's own

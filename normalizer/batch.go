@@ -63,7 +63,7 @@ type batch struct {
 	sourceEpoch int32
 }
 
-// scratch is what parsing one record needs.
+// scratch is memory for parsing one record.
 type scratch struct {
 	fields  format.Fields // of the current record
 	unnamed registry.Scratch

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// conversion is how records of a raw topic become those of its normalized topic.
+// conversion converts the records of a raw topic to those of its normalized topic.
 type conversion struct {
 	rawTopic, normalizedTopic string
 	hasEventIDs               bool // records of normalizedTopic carry event ids

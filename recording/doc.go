@@ -44,8 +44,8 @@
 //   - store.go, store_dir.go, store_s3.go, store_s3_credentials.go, store_s3_reader.go: the objects: a
 //     directory, or S3
 //   - recorder.go, live_recording.go, rtp_clock.go, live_journal.go, live_recording_files.go: calls that
-//     this process connects: who is recorded, the two voices on one clock, the file while the call runs,
-//     and how it begins and becomes a recording
+//     this process connects: which are recorded, both voices on one clock, the file while a call lasts,
+//     and how it becomes a recording
 //   - announcement.go: what is heard before a call is recorded
 //   - ogg_opus.go: a recording as Ogg Opus, stored or downloaded
 //   - retention.go: retention and legal holds

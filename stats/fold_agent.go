@@ -80,7 +80,7 @@ func (a *agent) foldMembership(facts *event.Facts) {
 		return
 	}
 
-	told := facts.Agent != nil && facts.Agent.Device != "" // only a member is told of
+	told := facts.Agent != nil && facts.Agent.Device != "" // an event of a queue member
 	switch facts.Name {
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
 		a.Queues, a.Paused = without(a.Queues, queue), without(a.Paused, queue)

@@ -7,7 +7,7 @@ import (
 	"trunkline/event"
 )
 
-// KnownAgent is what is known of an agent, its facts held side by side. It is immutable.
+// KnownAgent has the facts that are known of an agent. It is immutable.
 type KnownAgent struct {
 	Presence event.State    `json:"presence,omitempty"` // whether it is at work: available, break, offline or other
 	Reason   string         `json:"reason,omitempty"`   // of the presence

@@ -44,8 +44,8 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	return shows.state
 }
 
-// setOtherID records another id of the event's agent: what it is told under that id is told
-// of the agent (see complete).
+// setOtherID records another id of the event's agent: events with that id are events of the agent (see
+// complete).
 func (p *Partition) setOtherID(e *Event) {
 	id := emptyIfTooLong(e.Facts.Agent.OtherID)
 	other := p.lookup(e.Account, Agent, id)

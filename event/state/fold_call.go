@@ -88,7 +88,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	case f.Name == event.NameQueueCallEnded && next.State != event.Ended: // its leg goes on
 		next.QueueID, next.EnteredMS, next.AnsweredMS = "", 0, 0
 		return
-	case visited && leavesQueue(f, before): // whether an agent answers is told by the next event
+	case visited && leavesQueue(f, before): // the next event says whether an agent answers
 		next.QueueID = ""
 		return
 	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 &&
@@ -126,7 +126,7 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 
 	// see leavesQueue
 	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0:
-		call.AgentID, call.AgentName, call.Ringing = "", "", nil // whose phone still rings is told by the phone
+		call.AgentID, call.AgentName, call.Ringing = "", "", nil // events of the phones say which still ring
 	case call.State == event.Ringing &&
 		(f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
 		call.Ringing = without(call.Ringing, agent)

@@ -79,3 +79,6 @@ func (f Format) Samples(packet []byte) int {
 func (f Format) Duration(samples int) time.Duration {
 	return time.Duration(samples) * time.Second / time.Duration(f.Rate)
 }
+
+// SamplesIn returns the number of samples of the format's clock in a duration.
+func (f Format) SamplesIn(d time.Duration) int { return int(d * time.Duration(f.Rate) / time.Second) }

@@ -74,12 +74,9 @@ func NewJitterBuffer(format Format, timeBased bool) *JitterBuffer {
 // NewPatientJitterBuffer returns a jitter buffer for a reader that need not hear in time.
 func NewPatientJitterBuffer(format Format, timeBased bool) *JitterBuffer {
 	j := NewJitterBuffer(format, timeBased)
-	j.maxLate, j.spare = patience, samplesIn(patience, format)
+	j.maxLate, j.spare = patience, format.SamplesIn(patience)
 	return j
 }
-
-// samplesIn returns the number of samples of a duration.
-func samplesIn(d time.Duration, f Format) int { return int(d * time.Duration(f.Rate) / time.Second) }
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
 // Next but is in time for the following one; the caller may then call Skip to drop it.
@@ -152,7 +149,7 @@ func timestampDiff(a, b uint32) int { return int(int32(a - b)) }
 // admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
 func (j *JitterBuffer) admit(timestamp uint32) bool {
-	maxDelaySamples := samplesIn(maxDelay, j.format)
+	maxDelaySamples := j.format.SamplesIn(maxDelay)
 	early := timestampDiff(timestamp, j.nextTimestamp)
 	switch {
 	case early >= 0:
@@ -169,7 +166,7 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 		}
 
 		return true
-	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= samplesIn(j.maxLate, j.format):
+	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= j.format.SamplesIn(j.maxLate):
 		j.consecutiveLate = 0
 		j.nextTimestamp = timestamp
 		if j.hasSkipped {
