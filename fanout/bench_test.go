@@ -40,9 +40,15 @@ type sinkTransport struct{ webSocket }
 
 func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 	s.mu.Lock()
+	takeQueued(s)
+	s.mu.Unlock()
+}
+
+// takeQueued empties a subscriber's queue as a transport does that has sent all of it. Call it with
+// s.mu held.
+func takeQueued(s *subscriber) {
 	s.advanceQueue(s.queue.WaitingBytes())
 	s.state = unowned
-	s.mu.Unlock()
 }
 
 // newTestStream is the stream of a single partition, with writers.

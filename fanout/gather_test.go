@@ -23,16 +23,17 @@ type heldTransport struct {
 	frames  atomic.Int64
 }
 
-func (h *heldTransport) sendQueued(s *subscriber, scratch []byte) {
+func (h *heldTransport) sendQueued(s *subscriber, _ []byte) {
 	h.flushes.Add(1)
 	<-h.open
 
+	// Counted with the lock that takes them: an event may be queued at any moment.
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for range s.queue.IDs() {
 		h.frames.Add(1)
 	}
-	s.mu.Unlock()
-	h.sinkTransport.sendQueued(s, scratch)
+	takeQueued(s)
 }
 
 // receivingConn counts what the broker sends.

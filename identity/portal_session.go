@@ -115,7 +115,7 @@ const maxEndedSessions = 100
 // not refreshed for longest.
 func (t *Tokens) endOldSessions(ctx context.Context, userID string) error {
 	rows, err := t.db.QueryContext(ctx, `SELECT family_id FROM identity_refresh_tokens WHERE user_id = $1
-		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id LIMIT $2 OFFSET $3`, userID, maxEndedSessions,
+		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id DESC LIMIT $2 OFFSET $3`, userID, maxEndedSessions,
 		t.cfg.SessionsPerUser)
 	old, err := sqldb.Collect(rows, err, "reading a user's sessions",
 		func(scan sqldb.ScanFunc) (family string, err error) {
