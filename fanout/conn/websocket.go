@@ -73,12 +73,12 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
 }
 
-// Handler has the callbacks for frames of the peer.
-type Handler struct {
-	Seen func()               // called for every frame
-	Pong func()               // called after Seen
-	Ping func(payload []byte) // called after Seen
-	Data func(bytes int)      // called after Seen for a message; bytes is at most MaxPeerMessage+1
+// Handler receives the frames of the peer.
+type Handler interface {
+	Seen()               // called for every frame
+	Pong()               // called after Seen
+	Ping(payload []byte) // called after Seen
+	Data(bytes int)      // called after Seen for a message; bytes is at most MaxPeerMessage+1
 }
 
 // MaxPeerMessage is the number of bytes up to which a peer's message is counted.
