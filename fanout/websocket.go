@@ -204,18 +204,18 @@ type peerFrames struct {
 	messages, total int
 }
 
-func (p *peerFrames) Seen() { p.subscriber.lastSeen.Store(time.Now().Unix()) }
+func (p *peerFrames) FrameReceived() { p.subscriber.lastSeen.Store(time.Now().Unix()) }
 
-func (p *peerFrames) Pong() { p.subscriber.lastPong.Store(time.Now().Unix()) }
+func (p *peerFrames) PongReceived() { p.subscriber.lastPong.Store(time.Now().Unix()) }
 
-func (p *peerFrames) Ping(payload []byte) {
+func (p *peerFrames) PingReceived(payload []byte) {
 	if p.subscriber.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
 		p.owner.scheduleNow(p.tasks.ctx, p.subscriber)
 	}
 }
 
-// Data disconnects a peer that sends more than a client has reason to.
-func (p *peerFrames) Data(bytes int) {
+// MessageReceived disconnects a peer that sends more than a client has reason to.
+func (p *peerFrames) MessageReceived(bytes int) {
 	now := time.Now()
 	if now.Sub(p.windowStart) > peerMessageWindow {
 		p.windowStart, p.messages, p.total = now, 0, 0
