@@ -15,7 +15,7 @@
 // A node renews its lease in the database four times in each Config.Lease. The calls of a node whose
 // lease has expired are taken over by the first node that notices, or, where there is only one node
 // (SQLite), at its next start. A node that finds during a write that a call was taken over removes it
-// from its callStore.
+// from its callStore, with its slot of this node. When it finds that its lease had expired it looks for all such calls.
 //
 // Goroutines: Run has two (maintenance, purge) besides the driver's Follow, and a call two while it has
 // something to store and something to publish. They end after Follow, once everything is stored and
@@ -30,8 +30,8 @@
 // of phones and the transfers of AI providers. Its Run is one goroutine.
 //
 // Lock order: Service.userLocks, then a driver's locks or entry.writing (a statement of the call), then
-// callStore.mu, then Admission.mu. While callStore.mu is held, only metrics and Admission.Release are
-// called.
+// callStore.mu, then Admission.mu. While callStore.mu is held, only metrics, Admission.Release and
+// Admission.Forget are called.
 //
 // # Files
 //

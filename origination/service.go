@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -72,6 +73,7 @@ type Service struct {
 	log       *slog.Logger
 	tracer    *tracing.Tracer
 	running   atomic.Bool // set while Run follows calls
+	lapsedAt  time.Time   // when renewLease last found the lease expired; zero: what was lost is known
 }
 
 // New returns a service and migrates its tables.
@@ -96,7 +98,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
-	s.calls.ended = s.admission.Release
+	s.calls.ended, s.calls.lost = s.admission.Release, s.admission.Forget
 
 	return s, nil
 }
