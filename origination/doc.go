@@ -22,8 +22,8 @@
 // published, or after 5 s. The request itself stores a new call and the id that the platform gave it.
 // Before Run, and at Config.MaxCalls open calls, requests get fault.Unavailable. While the database is
 // unavailable requests get that error too, and progress updates stay in memory. While Kafka is
-// unavailable events stay there, and ended calls stay open. The statements at once are bounded by the
-// database's pool.
+// unavailable events stay there, and ended calls stay open. Statements that write calls take at most half
+// of the database's pool at once; the others wait for them.
 //
 // Admission decides which calls users may place: destinations, calls per minute, concurrent calls
 // in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
@@ -46,7 +46,7 @@
 //     how many calls at once
 //   - call_store.go, call_store_work.go, entry.go, early_progress.go: the open calls in memory;
 //     storing and publishing them; one of them; what is reported before its call is known
-//   - rows.go, purge.go: the rows
+//   - rows.go, statements.go, purge.go: the rows
 //   - follow.go, leases.go, maintenance.go: following the platform, the calls of nodes that are
 //     gone, and what is done from time to time
 package origination

@@ -90,9 +90,10 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 
+	writes := newStatements(deps.DB)
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, cfg.Node}, keys: keys{deps.DB},
+		rows: rows{deps.DB, writes, cfg.Node}, keys: keys{deps.DB, writes},
 		resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
