@@ -81,7 +81,7 @@ func startForeignProvider(t *testing.T, interpreter, script string) *foreignProv
 
 func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 	t.Helper()
-	_ = p.out.SetReadDeadline(time.Now().Add(time.Minute)) // pipes have deadlines on Linux
+	_ = p.out.SetReadDeadline(time.Now().Add(patience)) // pipes have deadlines on Linux
 	line, err := p.lines.ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &r) != nil {
 		t.Fatalf("no report: %q, %v", line, err)

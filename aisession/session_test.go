@@ -33,7 +33,7 @@ func clearest(t *testing.T, format audio.Format, packets [][]byte, hz float64) (
 // machine may disturb it for some time.
 func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() [][]byte) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		amplitude, snr := clearest(t, format, sofar(), 440)
 		if amplitude > 7500 && amplitude < 10500 && snr > least {
 			return

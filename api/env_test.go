@@ -56,6 +56,9 @@ type env struct {
 
 const password = "only for the tests 42"
 
+// patience limits each wait for a condition: only a test that fails waits so long.
+const patience = 3 * time.Minute
+
 func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
 	return newEnvWith(t, identity.DefaultSettings(), change...)

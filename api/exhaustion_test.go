@@ -70,7 +70,7 @@ func (a *attackers) begin(address, method, path, headers, body string) {
 // connection that the server closed counts as 0.
 func (a *attackers) finish() map[int]int {
 	for _, conn := range a.conns {
-		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		_, _ = io.WriteString(conn, "}")
 	}
 
@@ -314,7 +314,7 @@ func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
 		return e.api.strangers.held
 	}
 
-	for end := time.Now().Add(time.Minute); held() == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(patience); held() == 0 && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 

@@ -111,7 +111,7 @@ func TestBadBodies(t *testing.T) {
 	}
 
 	const syntax = "The body is not JSON"
-	good := loginBody("alice")
+	e, good := newEnv(t), loginBody("alice")
 	for _, tc := range []struct {
 		name, contentType, body string
 		want                    answer
@@ -160,7 +160,6 @@ func TestBadBodies(t *testing.T) {
 			answer{400, invalidBody, "username:required,Username:unknown"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e := newEnv(t)
 			for _, path := range []string{"/ucp/v2/login", channelAPI + "/login", channelSocket + "/login"} {
 				h := header{}
 				if tc.contentType != "" {
@@ -183,7 +182,6 @@ func TestBadBodies(t *testing.T) {
 		})
 	}
 
-	e := newEnv(t)
 	e.want(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
 	e.want(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
 	e.want(400, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":7}`, nil)

@@ -149,7 +149,7 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 			if status != 0 && status != 400 && status != statusClientClosed {
 				t.Errorf("answered %d", status)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Error("it waits still")
 		}
 

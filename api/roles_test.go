@@ -293,7 +293,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	}
 
 	admin := bearer(e.loginUser("admin").AccessToken)
-	deadline := time.Now().Add(3 * time.Minute)
+	deadline := time.Now().Add(patience)
 	for len(read(admin)) < 10 && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -45,6 +45,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 // TestAIProviderWithARealPhone calls `trunkline ai echo` from a phone from Debian, which must
 // receive its own audio, and presses keys; then the same by click to call.
 func TestAIProviderWithARealPhone(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}

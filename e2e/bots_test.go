@@ -163,6 +163,7 @@ func (n *node) configure(t *testing.T, document string) (id string) {
 
 // TestBotsOfTheVendors has bots made with the vendors' own packages answer calls, unchanged.
 func TestBotsOfTheVendors(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, "bots", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 	})

@@ -123,10 +123,26 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if !s.running(group) {
 		return fmt.Errorf("it ends by itself (%w)", err)
 	}
-	if err := syscall.Kill(-group, syscall.SIGINT); err != nil {
-		return err
+	if killErr := syscall.Kill(-group, syscall.SIGINT); killErr != nil {
+		return killErr
 	}
-	if _, ok := a.awaitNumber(2); !ok {
+
+	ended := make(chan struct{})
+	go func() { // as a reader does: asyncio has lost a Ctrl-C of a program whose connection was busy
+		for again := time.NewTicker(10 * time.Second); ; {
+			select {
+			case <-ended:
+				again.Stop()
+				return
+			case <-again.C:
+				_ = syscall.Kill(-group, syscall.SIGINT)
+			}
+		}
+	}()
+
+	_, ok = a.awaitNumber(2)
+	close(ended)
+	if !ok {
 		return fmt.Errorf("Ctrl-C does not end it")
 	}
 

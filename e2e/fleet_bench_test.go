@@ -14,6 +14,7 @@ import (
 // TestFleetIsMeasured runs trunkline-bench fleet with little load: the report has figures for
 // each process of both sides, every event arrives once, and no process remains.
 func TestFleetIsMeasured(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"haproxy", "redis-server"} {
 		if _, err := exec.LookPath(name); err != nil {
 			if os.Getenv("CI") == "true" {

@@ -36,7 +36,7 @@ func inMountNamespace(t *testing.T) bool {
 
 	again := exec.Command("unshare",
 		append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
-	again.Env = append(os.Environ(), mark+"="+t.Name())
+	again.Env = append(os.Environ(), mark+"="+t.Name(), programFolder+"="+filepath.Dir(program(t)))
 	out, err := again.CombinedOutput()
 	if err != nil {
 		t.Errorf("on its own mounts: %v\n%s", err, out)

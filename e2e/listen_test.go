@@ -66,9 +66,9 @@ func said(events []event, session, track, words string) bool {
 // TestARealRecogniserHearsPhonesAndBots has pocketsphinx hear two phones from Debian that speak with espeak-ng; then a
 // bot written for Twilio answers one of them, is interrupted, and transfers it to the other.
 func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
+	t.Parallel()
 	tool(t, "espeak-ng")
-	t.Setenv(botFolder, installed(t, botPackages))
-	if !inNamespace(t) {
+	if !inNamespace(t, botFolder+"="+installed(t, botPackages)) {
 		return
 	}
 

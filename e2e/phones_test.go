@@ -16,8 +16,8 @@ import (
 )
 
 // inNamespace runs the calling test again in a new network namespace and reports whether this is
-// that run: phones from Debian open sockets on every address.
-func inNamespace(t *testing.T) bool {
+// that run: phones from Debian open sockets on every address. That run has further variables NAME=value.
+func inNamespace(t *testing.T, variables ...string) bool {
 	t.Helper()
 	const mark = "TEST_NAMESPACE"
 	if os.Getenv(mark) == t.Name() {
@@ -38,7 +38,8 @@ func inNamespace(t *testing.T) bool {
 
 	again := exec.Command("unshare", append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
 		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
-	again.Env = append(os.Environ(), mark+"="+t.Name())
+	again.Env = append(os.Environ(), mark+"="+t.Name(), programFolder+"="+filepath.Dir(program(t)))
+	again.Env = append(again.Env, variables...)
 	out, err := again.CombinedOutput()
 	if err != nil {
 		t.Errorf("in the namespace: %v\n%s", err, out)
@@ -207,6 +208,7 @@ func (n *node) registrations(t *testing.T) (await func(phones int)) {
 // TestClickToCallRingsRealPhones registers two phones from Debian and connects them with one
 // request.
 func TestClickToCallRingsRealPhones(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t) {
 		return
 	}

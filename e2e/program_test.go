@@ -40,8 +40,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// programFolder is the variable with the folder of the built programs for a test that runs again in a namespace.
+// Without it each such run would link both programs again.
+const programFolder = "TEST_PROGRAMS"
+
 // build builds the two programs, once.
 var build = sync.OnceValues(func() (folder string, err error) {
+	if folder := os.Getenv(programFolder); folder != "" {
+		return folder, nil
+	}
+
 	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", scratch}
 	if raceDetector {
 		args = append(append(args, "-race"), strings.Fields(os.Getenv("RACEFLAGS"))...) // of the Makefile

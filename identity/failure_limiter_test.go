@@ -187,7 +187,7 @@ func TestLimitsHoldWhileRedisIsAway(t *testing.T) {
 			if l.Wait(t.Context(), limit) == 0 || l.Fail(t.Context(), limit) == 0 {
 				t.Error("beyond the limit, the failure before Redis went counted")
 			}
-			if testutil.ToFloat64(l.fallbacks) < 4 || time.Since(begun) > 20*time.Second {
+			if testutil.ToFloat64(l.fallbacks) < 4 || time.Since(begun) > time.Minute {
 				t.Errorf("%v fallbacks in %s", testutil.ToFloat64(l.fallbacks), time.Since(begun))
 			}
 		})

@@ -84,7 +84,7 @@ func TestTheEstimateCostsBoundedTime(t *testing.T) {
 	} {
 		begin := time.Now()
 		passwordBits(password[:min(len(password), maxPassword)], words)
-		if took := time.Since(begin); took > 5*time.Second { // on a loaded machine; the library alone takes minutes
+		if took := time.Since(begin); took > time.Minute { // on a loaded machine; the library alone takes minutes
 			t.Errorf("%.20q took %v", password, took)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 	"trunkline/normalizer"
 )
 
+// patience limits each wait for a condition: only a test that fails waits so long.
+const patience = 3 * time.Minute
+
 type anyAccount struct{}
 
 func (anyAccount) Exists(context.Context, string) (bool, error) { return true, nil }
@@ -72,7 +75,7 @@ func produceRawRecords(t testing.TB, c *kafka.Cluster, partitions, total int, va
 // awaitRecords waits until topic holds total records.
 func awaitRecords(t testing.TB, c *kafka.Cluster, topic string, partitions, total int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		var have int64
 		for p := range partitions {
 			_, next, err := c.Offsets(context.Background(), topic, p)
@@ -216,7 +219,7 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 		t.Fatal(err)
 	}
 
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		view := state.NewView()
 		_, err := c.ScanCompacted(t.Context(), event.TopicState, partition, 0, func() { view = state.NewView() },
 			func(r *kafka.Record) {

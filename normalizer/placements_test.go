@@ -78,7 +78,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 		}
 	}
 
-	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(readPlacements(t, k), want,
+	for deadline := time.Now().Add(3 * time.Minute); !maps.EqualFunc(readPlacements(t, k), want,
 		slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("placed %v, want %v", readPlacements(t, k), want)
@@ -125,7 +125,7 @@ func TestThePastOfAPartitionIsNotClaimed(t *testing.T) {
 
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited for a minute")
 		}

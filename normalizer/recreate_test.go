@@ -36,7 +36,7 @@ func recreateTopic(t *testing.T, c *kafka.Cluster, brokers []string, prefix, nam
 		t.Fatal(err)
 	}
 
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		topics, err := c.Topics(t.Context())
 		there := err != nil
 		for _, topic := range topics {
@@ -221,7 +221,7 @@ func awaitAgentStates(t *testing.T, c *kafka.Cluster, events map[string][]byte, 
 		return c.Scan(t.Context(), topic, 0, 0, next, each)
 	}
 
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		var fold normalizer.AgentFold
 		var state normalizer.AgentRecords
 		err := read(event.TopicEvents, func(r *kafka.Record) { events[string(r.Value[:40])] = bytes.Clone(r.Value) })

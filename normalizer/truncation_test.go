@@ -112,7 +112,7 @@ func eventsOf(t *testing.T, c *kafka.Cluster) (ids map[string]event.ID, last eve
 
 func awaitEvents(t *testing.T, c *kafka.Cluster, want int) (ids map[string]event.ID, last event.Position) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		ids, last = eventsOf(t, c)
 		if len(ids) == want {
 			return ids, last

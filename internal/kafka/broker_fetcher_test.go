@@ -71,7 +71,7 @@ func onFetch(fake *kfake.Cluster, see func(*kmsg.FetchRequest) kmsg.Response) {
 
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -126,6 +126,7 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 		t.Skip("waits for fetches")
 	}
 
+	t.Parallel()
 	const partitions = 256
 
 	c, fake, open := openFakeWith(t, partitions)
@@ -297,7 +298,7 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 		stop()
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	for slow.Next() < large {
@@ -433,6 +434,7 @@ func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
 }
 
 func TestReadersFindTheLeaderAgain(t *testing.T) {
+	t.Parallel()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(6, "t"))
 	if err != nil {
 		t.Fatal(err)
@@ -500,6 +502,7 @@ func TestReadThatWasCancelledLosesNothing(t *testing.T) {
 }
 
 func TestIdleIsWhenNothingWasLeft(t *testing.T) {
+	t.Parallel()
 	c, _, _ := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 5)...)
 	r := c.NewReader("t", 0, 0)
@@ -690,6 +693,7 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 
 // A broker that ends closes connections that wait for its next answer.
 func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
+	t.Parallel()
 	c, fake, _ := openFakeWith(t, 1)
 	before, err := c.TopicID(t.Context(), "t")
 	if err != nil {
@@ -715,6 +719,7 @@ func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
 
 // A broker keeps sessions that are not closed for two minutes and more.
 func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
+	t.Parallel()
 	const partitions = 8
 
 	c, fake, _ := openFakeWith(t, partitions)

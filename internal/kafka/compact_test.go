@@ -87,6 +87,7 @@ func bytesOnDisk(t *testing.T, dir string) (total int64) {
 // disk stays bounded, the last record of each key stays, and what is not
 // compacted is left alone.
 func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := embedded.Open(embedded.Config{Dir: dir, TrimEvery: 10 * time.Millisecond}, quiet())
 	if err != nil {
@@ -159,6 +160,7 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 // A broker that is killed again and again while it compacts loses nothing that it
 // acknowledged.
 func TestAKillWhileCompactingLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	acknowledged, next := map[string]int{}, 0
 	first := int64(0)

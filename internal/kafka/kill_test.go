@@ -14,6 +14,7 @@ import (
 // TestKilledBrokerKeepsWhatItAcknowledged kills an embedded broker in the
 // middle of its work, several times over one directory.
 func TestKilledBrokerKeepsWhatItAcknowledged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := map[int64]string{} // by offset, as far as is known
 	next := 0

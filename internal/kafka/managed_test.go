@@ -17,6 +17,7 @@ import (
 // TestManagedKafka connects to an Apache Kafka as to managed clusters:
 // with a client certificate, and with tokens that it verifies.
 func TestManagedKafka(t *testing.T) {
+	t.Parallel()
 	kafka := testservice.OwnManagedKafka(t)
 	refused := func(t *testing.T, settings Settings) {
 		t.Helper()

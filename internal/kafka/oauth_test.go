@@ -166,6 +166,7 @@ func atEndpoint(server *httptest.Server) credentials.OAuth {
 
 // A connection authenticates again, with a new token, before its session ends.
 func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	issued, logins := 0, map[string]int{}
 	server := tokenEndpoint(t, 2*time.Second, func() string {

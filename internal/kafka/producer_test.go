@@ -180,7 +180,7 @@ func TestCloseIsBoundedAndFinal(t *testing.T) {
 	if err := p.Close(ctx); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("close: %v", err)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("close took %v", took)
 	}
 	if err := <-failed; fault.KindOf(err) != fault.KindUnavailable {

@@ -12,22 +12,29 @@ import (
 	"trunkline/internal/kafka"
 )
 
+// patience limits each wait for a condition: only a test that fails waits so long.
+const patience = 3 * time.Minute
+
 // collector gathers what the members of groups read.
 type collector struct {
 	mu     sync.Mutex
 	seen   map[string]int // value: times
 	began  map[int]int    // by partition: number of starts of its work
+	ended  map[int]int    // and of its ends
 	change chan struct{}
 }
 
 func newCollector() *collector {
-	return &collector{seen: map[string]int{}, began: map[int]int{}, change: make(chan struct{}, 1)}
+	return &collector{seen: map[string]int{}, began: map[int]int{}, ended: map[int]int{},
+		change: make(chan struct{}, 1)}
 }
 
 // work reads a partition and commits what it has read.
 func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignment) error {
 	return func(ctx context.Context, l *kafka.Assignment) error {
 		k.withLock(func() { k.began[l.Partition]++ })
+		defer k.withLock(func() { k.ended[l.Partition]++ })
+
 		next, ok := l.Committed()
 		if !ok {
 			next = 0
@@ -66,7 +73,7 @@ func (k *collector) withLock(f func()) {
 // await waits until ok holds.
 func (k *collector) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		k.mu.Lock()
 		done := ok()
@@ -102,7 +109,7 @@ func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assi
 				if err != nil {
 					t.Errorf("the group ended with %v", err)
 				}
-			case <-time.After(time.Minute):
+			case <-time.After(patience):
 				t.Error("the member did not leave")
 			}
 		})
@@ -176,7 +183,7 @@ func groupShares(t *testing.T, s service) {
 // until polls for what no channel tells.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for %s", what)
 		}

@@ -159,7 +159,7 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 	ensureAgain(t, c)
 	produce(t, c, numbered(0, 0, 20)...)
 
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		err := c.CheckPosition(t.Context(), "t", 0, before)
 		if gap, ok := kafka.PassableGap(err); ok && gap.Kind == kafka.GapRecreated && gap.Resume == 0 &&
 			gap.Next == 20 {
@@ -183,7 +183,7 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 // ensureAgain creates the topic while its deletion may not be over.
 func ensureAgain(t *testing.T, c *kafka.Cluster) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		topics, err := c.Topics(t.Context())
 		if err == nil && len(topics) == 0 {
 			break
