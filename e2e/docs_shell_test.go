@@ -128,7 +128,9 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	}
 
 	ended := make(chan struct{})
-	go func() { // as a reader does: asyncio has lost a Ctrl-C of a program whose connection was busy
+	// As a reader does. On a busy machine a program with the websockets package did not end on the first one; why is not
+	// known.
+	go func() {
 		for again := time.NewTicker(10 * time.Second); ; {
 			select {
 			case <-ended:
