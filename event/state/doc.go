@@ -137,8 +137,9 @@
 //
 // Read entry.go and fold.go, then transition.go.
 //
-//   - entry.go, partition.go, reader_view.go: an entry, the entries of a partition as the normalizer has
-//     them, and as readers have them
+//   - entry.go, position.go, record.go: an entry, the position up to which they are complete, their records
+//   - partition.go, reader_view.go: the entries of a partition as the normalizer has them, and as readers
+//     have them
 //   - fold.go, fold_agent.go, fold_call.go, fold_device.go, transition.go, agent.go, agent_reports.go:
 //     what an event changes: of a call, of an agent who has several queues, calls and sayings
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event

@@ -63,7 +63,7 @@
 // A Server has transports (sockets and what is sent), dialogs (legs) and a registrar (phones), which use
 // what stands before them in this list, and know nothing of the Server.
 //
-//   - server.go, config.go, settings.go, metrics.go, tasks.go, panics.go: the server, settings,
+//   - server.go, config.go, settings.go, metrics.go, background_tasks.go, parse_session_safely.go: the server, settings,
 //     metrics, goroutines, panics in the parser
 //   - transports.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
 //     stack_logger.go: what comes in: sockets, checks before the parser, limits for sources, responses to
