@@ -70,9 +70,9 @@ func (r callRoutes) routes() []route {
 	}
 }
 
-// CallListeners has AI providers hear the calls that Trunkline connects.
+// CallListeners has AI providers listen to the calls that Trunkline connects.
 type CallListeners interface {
-	// StartListener has a provider hear an account's call in progress on any node, with an entry of the audit log,
+	// StartListener has a provider listen to an account's call in progress on any node, with an entry of the audit log,
 	// and returns the id of the session. Returns fault.KindNotFound for a call or a provider that the account
 	// does not have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears
 	// the call already or the call is not connected, fault.KindLimited, fault.KindUnavailable and
@@ -80,7 +80,7 @@ type CallListeners interface {
 	StartListener(ctx context.Context, accountID, callID, providerID string) (sessionID string, err error)
 }
 
-// listenerRoutes have providers hear calls in progress.
+// listenerRoutes have providers listen to calls in progress.
 type listenerRoutes struct{ calls CallListeners }
 
 func (r listenerRoutes) handleStart(c echo.Context, account identity.Account) error {

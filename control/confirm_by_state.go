@@ -57,7 +57,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 			return fault.Conflict("The call is not held")
 		}
 		return nil
-	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge, feed.ActionHear:
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge, feed.ActionAddListener:
 		if e.State != event.Talking && e.State != event.Held {
 			return fault.Conflict("Nobody talks in the call")
 		}
@@ -97,7 +97,7 @@ func onBreak(e *state.Entry) bool { return e.State == event.Break || e.AfterCall
 // yet.
 func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	c := &a.Command
-	if c.Action == feed.ActionHear { // its session tells of itself, by ai.session
+	if c.Action == feed.ActionAddListener { // its session tells of itself, by ai.session
 		return 0, true
 	}
 
@@ -195,7 +195,7 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 
 	select {
 	case <-ctx.Done():
-	case <-s.stored:
+	case <-s.storedSignal:
 	case <-timer.C:
 	}
 }
@@ -247,11 +247,11 @@ func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]
 	if a.Command.Feed != "" {
 		return done(a, entries)
 	}
-	if s.placed == nil { // another node follows it
+	if s.ownCalls == nil { // another node follows it
 		return 0, false
 	}
 
-	ended, err := s.placed.HasEnded(ctx, a.Command.CallID)
+	ended, err := s.ownCalls.HasEnded(ctx, a.Command.CallID)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the state of a call is not known, will retry", "action_id", a.ID, "error", err)
 	}

@@ -17,12 +17,12 @@ type interest struct {
 	follows    partitionSet // partitions whose events it receives
 	registered bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
-	removed     bool
-	partitions  int                 // number of partitions of cc.evt when follows was chosen
-	past        partitionSet        // followed until it disconnects: see pastPartitions
-	pending     map[int]pendingJoin // partitions to follow soon
-	joinRunning bool                // a task runs for pending
-	joined      []replayStart       // followed since the last takeJoined of the running replay
+	removed        bool
+	partitions     int                 // number of partitions of cc.evt when follows was chosen
+	pastPartitions partitionSet        // followed until it disconnects: see pastPartitions
+	pending        map[int]pendingJoin // partitions to follow soon
+	joinRunning    bool                // a task runs for pending
+	joinedStarts   []replayStart       // followed since the last takeJoined of the running replay
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
@@ -243,7 +243,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		return nil, unused
 	}
 	if s.replaying.Load() {
-		in.joined = append(in.joined, starts...)
+		in.joinedStarts = append(in.joinedStarts, starts...)
 		return nil, unused
 	}
 
@@ -261,7 +261,8 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	want, partitions := f.placements.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
 	in := &s.interest
-	same := !in.registered || in.partitions == partitions && in.follows == want.union(in.past) && len(in.pending) == 0
+	same := !in.registered || in.partitions == partitions && in.follows == want.union(in.pastPartitions) &&
+		len(in.pending) == 0
 	f.index.mu.RUnlock()
 
 	if same {
@@ -278,7 +279,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	// Chosen again: a placement or a partition that came before the lock was taken may have a pending join already.
 	want, partitions = f.placements.partitionsOf(s.filter.Load(), f.directory.Tree())
 	now := time.Now()
-	want = want.union(in.past)
+	want = want.union(in.pastPartitions)
 	for p := range want.minus(in.follows).all() {
 		if _, ok := in.pending[p]; ok {
 			continue
@@ -317,7 +318,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	// placements are complete
 	for p := range extra.all() {
 		if f.follower.stream(p).live.next < f.placements.completeFrom(p) {
-			in.past.add(p)
+			in.pastPartitions.add(p)
 			extra.remove(p)
 		}
 	}
@@ -340,7 +341,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 // reconcileAll reconciles every subscriber.
 func (f *Fanout) reconcileAll() {
 	tree := f.directory.Tree()
-	for _, s := range f.members.all() {
+	for _, s := range f.subscribers.all() {
 		f.reconcile(s, tree)
 	}
 }

@@ -48,10 +48,10 @@
 //
 // # Locks
 //
-// databaseChanges.slot is held during a change, and databaseChanges.pollMu while memory is reloaded, also at
+// databaseChanges.changeSlot is held during a change, and databaseChanges.pollMu while memory is reloaded, also at
 // the end of a change. Within it one of userStates.mu, revocations.mu and changeSignal.mu is held,
 // never two. A lock of Credentials.phoneLocks is held while a phone authenticates. All other
-// locks are held alone. No function is called while a lock other than databaseChanges.slot,
+// locks are held alone. No function is called while a lock other than databaseChanges.changeSlot,
 // databaseChanges.pollMu and phoneLocks is held.
 //
 // # Files

@@ -93,8 +93,8 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 		b.reset(b.lastID)
 		b.now = time.Unix(1_795_256_001, 0)
 
-		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events)+len(b.dead) != 1 {
-			t.Fatalf("record %d: %v, %d events, %d dead letters", i, err, len(b.events), len(b.dead))
+		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events)+len(b.deadLetters) != 1 {
+			t.Fatalf("record %d: %v, %d events, %d dead letters", i, err, len(b.events), len(b.deadLetters))
 		}
 		if len(b.events) == 0 {
 			continue

@@ -208,7 +208,7 @@ func (s *callStore) addAdopted(taken []row) {
 	defer s.mu.Unlock()
 
 	for i := range taken {
-		e := &entry{row: taken[i], placed: true, stored: len(taken[i].History)}
+		e := &entry{row: taken[i], placed: true, storedSteps: len(taken[i].History)}
 		// What this node had of it before it lost it is out of date.
 		lost := s.byID[e.Order.ID]
 		if lost != nil {

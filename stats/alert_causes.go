@@ -30,8 +30,8 @@ const eventAlertDue = "alert.due"
 // alertCauses records what a worker has written to cc.raw so that it comes back as an event: the
 // fold reads no clock and no database.
 type alertCauses struct {
-	tried time.Time         // when an eventAlertDue was last wanted, written or not
-	feeds map[key]time.Time // the last state of each feed
+	triedAt time.Time         // when an eventAlertDue was last wanted, written or not
+	feeds   map[key]time.Time // the last state of each feed
 }
 
 // alertCausesAt returns the time of the next check for causes. A partition without feeds and without
@@ -52,8 +52,8 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	}
 
 	at := due.Time().Add(alertDueAfter)
-	if at.Before(w.causes.tried.Add(causeEvery)) {
-		at = w.causes.tried.Add(causeEvery)
+	if at.Before(w.causes.triedAt.Add(causeEvery)) {
+		at = w.causes.triedAt.Add(causeEvery)
 	}
 	if at.Before(next) {
 		return at
@@ -68,11 +68,11 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 // is when the end of the log was last reached.
 func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	now := time.Now()
-	by := event.FirstID(now.Add(-alertDueAfter), w.partition)
+	dueBefore := event.FirstID(now.Add(-alertDueAfter), w.partition)
 	due := w.fold.nextAlertDue()
-	timePassed := due <= by && now.Sub(w.causes.tried) >= causeEvery
+	timePassed := due <= dueBefore && now.Sub(w.causes.triedAt) >= causeEvery
 	if timePassed {
-		w.causes.tried = now
+		w.causes.triedAt = now
 	}
 	// There are events left to read: they are what makes time pass.
 	if idle.IsZero() {
@@ -88,7 +88,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	records := w.feedCauses(ctx, now)
 	// The end of the log was reached after the time: no event that was there before is left.
 	if timePassed && idle.After(due.Time()) {
-		account := w.fold.alertDue(by, func(account string) bool { return w.accountExists(ctx, account) })
+		account := w.fold.alertDue(dueBefore, func(account string) bool { return w.accountExists(ctx, account) })
 		if account != "" {
 			records = append(records,
 				w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))

@@ -81,16 +81,16 @@ type Entry struct {
 	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
 	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
 
-	Leg      bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
-	Ringing  []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
-	Contacts []string    `json:"contacts,omitempty"` // device: its registrations, sorted
-	Known    *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
-	History  *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
+	LegKnown   bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
+	Ringing    []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
+	Contacts   []string    `json:"contacts,omitempty"` // device: its registrations, sorted
+	KnownAgent *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
+	History    *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
-// Visits reports whether the call is in a queue: it waits there, or an agent of the queue
+// IsVisit reports whether the call is in a queue: it waits there, or an agent of the queue
 // has it. A leg of such a call that has an entry of its own does not.
-func (e *Entry) Visits() bool {
+func (e *Entry) IsVisit() bool {
 	return e.Kind == Call && e.QueueID != "" && e.EnteredMS != 0 && e.Live()
 }
 
@@ -150,14 +150,14 @@ func (e *Entry) Append(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
 	}
 
-	if e.Leg {
+	if e.LegKnown {
 		dst = append(dst, `,"leg":true`...)
 	}
 
 	dst = appendTexts(dst, `,"ringing":[`, e.Ringing)
 	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
-	if e.Known != nil {
-		dst = e.Known.appendJSON(append(dst, `,"known":`...))
+	if e.KnownAgent != nil {
+		dst = e.KnownAgent.appendJSON(append(dst, `,"known":`...))
 	}
 	if e.History != nil {
 		dst = e.History.appendJSON(append(dst, `,"history":`...))
