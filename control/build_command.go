@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,7 +17,7 @@ import (
 // build finds the agent or call, checks the caller's rights and the state, and returns the
 // command.
 func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) {
-	entries, err := s.roster.Entries(ctx, r.Account.ID)
+	entries, err := s.entriesOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +101,44 @@ func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, erro
 	return c, nil
 }
 
+// entriesOf returns the agents or calls that a request may mean. With a call come the agents that have it, whose queues
+// tell who sees it, and the leg that tells whether it is held.
+func (s *Service) entriesOf(ctx context.Context, r Request) (map[state.Key]*state.Entry, error) {
+	entries, err := s.roster.SearchEntries(ctx, r.Account.ID, r.names)
+	if err != nil {
+		return nil, err
+	}
+
+	var related []state.Key
+	for key, e := range entries {
+		if key.Kind != state.Call {
+			continue
+		}
+		for _, agent := range agentsOf(e) {
+			related = append(related, state.Key{Account: key.Account, Kind: state.Agent, ID: agent})
+		}
+		related = append(related, legKey(e))
+	}
+
+	more, err := s.roster.FindEntries(ctx, r.Account.ID, related...)
+	maps.Copy(entries, more)
+	return entries, err
+}
+
+// names reports whether the request names the agent or the call, which has not ended.
+func (r *Request) names(e *state.Entry) bool {
+	switch e.Kind {
+	case state.Agent:
+		return r.AgentID == e.ID
+	case state.Call:
+		return r.CallID != "" && (r.CallID == e.ID || r.CallID == e.OriginationCallID) && e.Live()
+	}
+	return false
+}
+
+// agentsOf returns the agents that see a call: an agent sees one that rings at his phone, too.
+func agentsOf(e *state.Entry) []string { return append([]string{e.AgentID}, e.Ringing...) }
+
 // findEntry returns the entry of a request. Returns fault.KindNotFound for one that the caller
 // does not see, fault.KindForbidden for a queue that is not the caller's.
 func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
@@ -114,8 +153,9 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 
 	for key, e := range entries {
 		switch {
+		case !r.names(e):
 		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
-		case key.Kind == state.Agent && r.AgentID == key.ID:
+		case key.Kind == state.Agent:
 			if !visibility.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
 				continue
 			}
@@ -124,10 +164,8 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			}
 
 			return e, nil
-		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
-			e.Live():
-			// An agent sees a call that rings at his phone, too.
-			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
+		default:
+			for _, agent := range agentsOf(e) {
 				if visibility.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
 					return e, nil
 				}

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -72,11 +73,16 @@ func heldLeg(e *state.Entry, entries map[state.Key]*state.Entry) *state.Entry {
 	if e == nil || e.QueueID == "" {
 		return e
 	}
-	leg := entries[state.Key{Account: e.AccountID, Kind: state.Call, ID: e.InteractionID}]
+	leg := entries[legKey(e)]
 	if leg == nil {
 		return e
 	}
 	return leg
+}
+
+// legKey returns the key of the leg with which a call began.
+func legKey(e *state.Entry) state.Key {
+	return state.Key{Account: e.AccountID, Kind: state.Call, ID: e.InteractionID}
 }
 
 // listeningLeg returns the leg of the phone that has answered to listen, nil if none has: its interaction is
@@ -93,20 +99,26 @@ func listeningLeg(actionID string, entries map[state.Key]*state.Entry) *state.En
 // onBreak reports whether the agent is on a break now, or will be when its call is over.
 func onBreak(e *state.Entry) bool { return e.State == event.Break || e.AfterCall == event.Break }
 
+// targetKey returns the key of the agent or call on which the action is.
+func (a *action) targetKey() state.Key {
+	if a.Command.CallID != "" {
+		return state.Key{Account: a.AccountID, Kind: state.Call, ID: a.Command.CallID}
+	}
+	return state.Key{Account: a.AccountID, Kind: state.Agent, ID: a.Command.AgentID}
+}
+
 // done returns the event that shows that the platform did the action; false if there is none
-// yet.
+// yet, or entries is nil: the state is not known.
 func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	c := &a.Command
 	if c.Action == feed.ActionAddListener { // its session tells of itself, by ai.session
 		return 0, true
 	}
-
-	kind, id := state.Agent, c.AgentID
-	if c.CallID != "" {
-		kind, id = state.Call, c.CallID
+	if entries == nil {
+		return 0, false
 	}
 
-	e := entries[state.Key{Account: a.AccountID, Kind: kind, ID: id}]
+	e := entries[a.targetKey()]
 	switch {
 	case c.Action.Monitors():
 		e = listeningLeg(c.ID, entries)
@@ -202,26 +214,13 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 
 // watch confirms open actions, and ends those without an event in confirmTimeout.
 func (s *Service) watch(ctx context.Context, open []*action) {
-	states := make(map[string]map[state.Key]*state.Entry)
+	states := s.statesOf(ctx, open)
 	for _, a := range open {
-		// Whoever listens may do so from an account above the call's: the state of that one has both legs.
-		account := cmp.Or(a.Command.PhoneAccount, a.AccountID)
-		entries, known := states[account]
-		if !known {
-			var err error
-			entries, err = s.roster.Entries(ctx, account)
-			if err != nil && ctx.Err() == nil {
-				s.log.Warn("the state for actions is not known, will retry", "error", err)
-			}
-			// Also where it is not known: one failed read a round is enough.
-			states[account] = entries
-		}
-
 		var err error
 		late := s.now().Sub(a.CreatedAt) > confirmTimeout
-		id, ok := s.findEnd(ctx, a, entries)
+		id, ok := s.findEnd(ctx, a, states[a.stateAccount()])
 		// An action that nobody has sent was not the cause of what happened.
-		if ok && entries != nil && a.State != Asked {
+		if ok && a.State != Asked {
 			eventID := ""
 			if id != 0 {
 				eventID = id.String()
@@ -240,6 +239,75 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 			s.log.Warn("ending an action failed, will retry", "action_id", a.ID, "error", err)
 		}
 	}
+}
+
+// stateAccount returns the account whose state has what tells of the action. Whoever listens may do so from an account
+// above the call's: the state of that one has both legs.
+func (a *action) stateAccount() string { return cmp.Or(a.Command.PhoneAccount, a.AccountID) }
+
+// statesOf returns the entries that tell whether actions are done, by stateAccount. Those of an account whose state
+// cannot be read are nil.
+func (s *Service) statesOf(ctx context.Context, open []*action) map[string]map[state.Key]*state.Entry {
+	actions := make(map[string][]*action)
+	for _, a := range open {
+		actions[a.stateAccount()] = append(actions[a.stateAccount()], a)
+	}
+
+	states := make(map[string]map[state.Key]*state.Entry)
+	for account, ofAccount := range actions {
+		entries, err := s.stateOf(ctx, account, ofAccount)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.log.Warn("the state for actions is not known, will retry", "error", err)
+			}
+			continue
+		}
+
+		states[account] = entries
+	}
+
+	return states
+}
+
+// stateOf returns the entries of one account that tell whether its actions are done: of their agents and calls, of the
+// legs that are held, and of the phones that listen.
+func (s *Service) stateOf(ctx context.Context, account string,
+	actions []*action) (map[state.Key]*state.Entry, error) {
+	var targets, legs []state.Key
+	listened := make(map[string]bool) // ids of actions
+	for _, a := range actions {
+		switch {
+		case a.Command.Feed == "" || a.Command.Action == feed.ActionAddListener: // the state does not tell
+		case a.Command.Action.Monitors():
+			listened[a.ID] = true
+		default:
+			targets = append(targets, a.targetKey())
+		}
+	}
+
+	entries, err := s.roster.FindEntries(ctx, account, targets...)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, e := range entries {
+		if e.Kind == state.Call {
+			legs = append(legs, legKey(e))
+		}
+	}
+
+	more, err := s.roster.FindEntries(ctx, account, legs...)
+	if err == nil && len(listened) > 0 {
+		maps.Copy(entries, more)
+		more, err = s.roster.SearchEntries(ctx, account,
+			func(e *state.Entry) bool { return e.Kind == state.Call && listened[e.InteractionID] })
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	maps.Copy(entries, more)
+	return entries, nil
 }
 
 // findEnd returns done's result; of a call of our own, whether it has ended: no feed tells of it.

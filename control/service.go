@@ -29,8 +29,12 @@ const (
 
 // Roster has the state of agents and calls.
 type Roster interface {
-	// Entries returns the state of an account's agents and calls and of those below it.
-	Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error)
+	// FindEntries returns the entries of those of the keys that are an account's or of an account below it.
+	FindEntries(ctx context.Context, account string, keys ...state.Key) (map[state.Key]*state.Entry, error)
+	// SearchEntries returns the entries of an account, and of the accounts below it, that want admits. It costs more
+	// than FindEntries: want sees all entries.
+	SearchEntries(ctx context.Context, account string,
+		want func(*state.Entry) bool) (map[state.Key]*state.Entry, error)
 }
 
 // Users finds users and accounts.

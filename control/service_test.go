@@ -39,6 +39,7 @@ type world struct {
 	after   func(c feed.Command) // what the platform does
 	events  []string
 	lost    error  // of the way to the node
+	unread  error  // of the state
 	looked  func() // called by each look at the clock, if set
 	asked   string // the account of the last look at the entries
 	wait    time.Duration
@@ -100,15 +101,23 @@ func (w *world) call(id, queue, agent string, s event.State) {
 	w.put(&state.Entry{Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}})
 }
 
-func (w *world) Entries(_ context.Context, account string) (map[state.Key]*state.Entry, error) {
+func (w *world) FindEntries(ctx context.Context, account string,
+	keys ...state.Key) (map[state.Key]*state.Entry, error) {
+	return w.SearchEntries(ctx, account, func(e *state.Entry) bool { return slices.Contains(keys, e.Key()) })
+}
+
+func (w *world) SearchEntries(_ context.Context, account string,
+	want func(*state.Entry) bool) (map[state.Key]*state.Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = account
-	copied := make(map[state.Key]*state.Entry, len(w.entries))
+	found := make(map[state.Key]*state.Entry)
 	for key, e := range w.entries {
-		copied[key] = e
+		if w.unread == nil && want(e) {
+			found[key] = e
+		}
 	}
-	return copied, nil
+	return found, w.unread
 }
 
 func (w *world) FindUser(_ context.Context, id string) (identity.User, error) {
@@ -211,6 +220,27 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 	must(t, err)
 	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("without an event: %+v", s)
+	}
+}
+
+// TestAStateThatCannotBeReadConfirmsNothing: a call that has left the state has ended, but nobody knows that here.
+func TestAStateThatCannotBeReadConfirmsNothing(t *testing.T) {
+	for _, action := range []feed.Action{feed.ActionHangup, feed.ActionTransfer} {
+		w := newWorld(t)
+		r := Request{CallID: "call-1", Action: action}
+		if action == feed.ActionTransfer {
+			r.Destination = "7001"
+		}
+		id, err := w.actAs(admin, r)
+		must(t, err)
+
+		w.unread = fault.Unavailable(errors.New("Kafka is away"), time.Second, "the state is not read")
+		if s := w.end(id, 0); s.State != Accepted {
+			t.Errorf("%s: %+v", action, s)
+		}
+		if s := w.end(id, confirmTimeout+time.Second); s.State != Unconfirmed {
+			t.Errorf("%s, after its time: %+v", action, s)
+		}
 	}
 }
 

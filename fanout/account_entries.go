@@ -12,32 +12,68 @@ import (
 // AgentsIn returns the agents of an account that are members of one of the queues, also those
 // that are not logged in. It returns fault.KindUnavailable while the state is not read.
 func (m *snapshots) AgentsIn(ctx context.Context, account string, queues []string) ([]string, error) {
-	entries, err := m.Entries(ctx, account)
+	in := newIDSet(queues)
+	entries, err := m.SearchEntries(ctx, account, func(e *state.Entry) bool {
+		return e.Kind == state.Agent && e.AccountID == account && slices.ContainsFunc(e.Queues, in.has)
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	in := newIDSet(queues)
 	var found []string
-	for key, e := range entries {
-		if key.Kind == state.Agent && key.Account == account && slices.ContainsFunc(e.Queues, in.has) {
-			found = append(found, e.ID)
-		}
+	for _, e := range entries {
+		found = append(found, e.ID)
 	}
 
 	slices.Sort(found)
 	return found, nil
 }
 
-// Entries returns the state of an account's agents and calls, and of those of the accounts
-// below it, up to maxSnapshotAge ago. It returns fault.KindUnavailable while the state is
-// not read. The entries must not be modified.
-func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
+// FindEntries returns the state of those of the agents and calls that are an account's or of an account
+// below it, up to maxSnapshotAge ago, also of calls that have ended. It returns
+// fault.KindUnavailable while the state is not read. The entries must not be modified.
+func (m *snapshots) FindEntries(ctx context.Context, account string,
+	keys ...state.Key) (map[state.Key]*state.Entry, error) {
+	found := make(map[state.Key]*state.Entry)
+	if len(keys) == 0 {
+		return found, nil
+	}
+
 	merged := newMergedEntries()
-	merged.ended = make(map[state.Key]*state.Entry)
+	merged.keys, merged.ended = keys, found
 	_, err := m.collect(ctx, everythingOf(account), merged)
-	maps.Copy(merged.ended, merged.live)
-	return merged.ended, err
+	if err != nil {
+		return nil, err
+	}
+
+	maps.Copy(found, merged.live)
+	return found, nil
+}
+
+// SearchEntries returns the state of the agents and calls of an account, and of those of the accounts
+// below it, that want admits, as FindEntries does. Of calls that have ended want sees only the key, the
+// event id and the state. It is called under a lock and must not call the node. It looks at all
+// agents and calls, but copies none of them.
+func (m *snapshots) SearchEntries(ctx context.Context, account string,
+	want func(*state.Entry) bool) (map[state.Key]*state.Entry, error) {
+	var keys []state.Key
+	merged := newMergedEntries()
+	merged.wants = func(e *state.Entry) bool {
+		if want(e) {
+			keys = append(keys, e.Key())
+		}
+		return false
+	}
+
+	_, err := m.collect(ctx, everythingOf(account), merged)
+	if err != nil {
+		return nil, err
+	}
+
+	// By their keys: the newest entry of one may be in another partition, and not be wanted.
+	found, err := m.FindEntries(ctx, account, keys...)
+	maps.DeleteFunc(found, func(_ state.Key, e *state.Entry) bool { return !want(e) })
+	return found, err
 }
 
 // CallsInQueues returns the calls that are in a queue of the account, not of those below it, up to
@@ -45,7 +81,7 @@ func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]
 // must not be modified.
 func (m *snapshots) CallsInQueues(ctx context.Context, account string) (calls []*state.Entry, err error) {
 	merged := newMergedEntries()
-	merged.onlyKind = state.Call
+	merged.wants = func(e *state.Entry) bool { return e.Kind == state.Call }
 	_, err = m.collect(ctx, everythingOf(account), merged)
 	for key, e := range merged.live {
 		if key.Account == account && e.IsVisit() {

@@ -133,38 +133,51 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkFirstSnapshot is the first snapshot on a node that has just started:
-// 10,000 agents and 2,000 calls in 64 partitions.
-func BenchmarkFirstSnapshot(b *testing.B) {
-	const partitions, agents, calls = 64, 10_000, 2_000
-	log, directory := newMemoryLog(partitions), newDirectory()
+// largeState is the state of one account with agents, calls in 50 queues and calls that have ended.
+func largeState(partitions, agents, calls, ended int) *memoryLog {
+	log := newMemoryLog(partitions)
 	log.mu.Lock()
+	defer log.mu.Unlock()
 
 	for p := range partitions {
 		log.states[p].fold = state.NewPartition()
 	}
 
-	for i := range agents + calls {
+	for i := range agents + calls + ended {
 		p := i % partitions
 		fold := log.states[p].fold
-		facts := event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i),
-			AgentName: "An Agent", State: event.Available}
-
-		if i >= agents {
-			facts = event.Facts{Name: event.NameQueueCallEntered,
-				CallID:  fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
-				QueueID: fmt.Sprintf("queue%d@pbx.example.com", i%50), Caller: "+4930123456", State: event.Waiting}
+		happens := func(facts event.Facts) {
+			fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
+				Timestamp: time.Now().Unix(), Facts: facts})
 		}
 
-		fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
-			Timestamp: time.Now().Unix(), Facts: facts})
+		if i < agents {
+			happens(event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i),
+				AgentName: "An Agent", State: event.Available})
+			continue
+		}
+
+		call := event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
+			QueueID: fmt.Sprintf("queue%d@pbx.example.com", i%50), Caller: "+4930123456", State: event.Waiting}
+		happens(call)
+		if i >= agents+calls {
+			call.Name, call.State = event.NameQueueCallAbandoned, event.Ended
+			happens(call)
+		}
 	}
 
 	for p := range partitions {
 		log.writeState(p)
 	}
-	log.mu.Unlock()
 
+	return log
+}
+
+// BenchmarkFirstSnapshot is the first snapshot on a node that has just started:
+// 10,000 agents and 2,000 calls in 64 partitions.
+func BenchmarkFirstSnapshot(b *testing.B) {
+	const agents, calls = 10_000, 2_000
+	log, directory := largeState(64, agents, calls, 0), newDirectory()
 	token := directory.token("root", nil, nil)
 	principal, err := directory.Authenticate(b.Context(), token)
 	if err != nil {

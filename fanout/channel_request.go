@@ -153,12 +153,16 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 	}
 
 	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
-	in.pastPartitions, err = f.resumer.pastPartitions(ctx, at)
+	past, err := f.resumer.pastPartitions(ctx, at)
 	if err != nil {
 		return err
 	}
 
-	in.follows = in.follows.union(in.pastPartitions)
+	for p := range past.all() {
+		in.addPast(p)
+	}
+
+	in.follows = in.withPast(in.follows)
 	err = f.follower.follow(ctx, in.follows)
 	if err != nil || since == "" {
 		return err

@@ -17,12 +17,28 @@ type interest struct {
 	follows    partitionSet // partitions whose events it receives
 	registered bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
-	removed        bool
-	partitions     int                 // number of partitions of cc.evt when follows was chosen
-	pastPartitions partitionSet        // followed until it disconnects: see pastPartitions
-	pending        map[int]pendingJoin // partitions to follow soon
-	joinRunning    bool                // a task runs for pending
-	joinedStarts   []replayStart       // followed since the last takeJoined of the running replay
+	removed      bool
+	joinRunning  bool                // a task runs for pending
+	partitions   int                 // number of partitions of cc.evt when follows was chosen
+	past         *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
+	pending      map[int]pendingJoin // partitions to follow soon
+	joinedStarts []replayStart       // followed since the last takeJoined of the running replay
+}
+
+// withPast returns a set with the partitions that are followed until the subscriber disconnects.
+func (in *interest) withPast(set partitionSet) partitionSet {
+	if in.past == nil {
+		return set
+	}
+	return set.union(*in.past)
+}
+
+func (in *interest) addPast(p int) {
+	// Few subscribers have one: a set is 128 bytes.
+	if in.past == nil {
+		in.past = new(partitionSet)
+	}
+	in.past.add(p)
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
@@ -261,8 +277,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	want, partitions := f.placements.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
 	in := &s.interest
-	same := !in.registered || in.partitions == partitions && in.follows == want.union(in.pastPartitions) &&
-		len(in.pending) == 0
+	same := !in.registered || in.partitions == partitions && in.follows == in.withPast(want) && len(in.pending) == 0
 	f.index.mu.RUnlock()
 
 	if same {
@@ -279,7 +294,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	// Chosen again: a placement or a partition that came before the lock was taken may have a pending join already.
 	want, partitions = f.placements.partitionsOf(s.filter.Load(), f.directory.Tree())
 	now := time.Now()
-	want = want.union(in.pastPartitions)
+	want = in.withPast(want)
 	for p := range want.minus(in.follows).all() {
 		if _, ok := in.pending[p]; ok {
 			continue
@@ -318,7 +333,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	// placements are complete
 	for p := range extra.all() {
 		if f.follower.stream(p).live.next < f.placements.completeFrom(p) {
-			in.pastPartitions.add(p)
+			in.addPast(p)
 			extra.remove(p)
 		}
 	}

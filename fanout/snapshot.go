@@ -205,8 +205,10 @@ type mergedEntries struct {
 	live        map[state.Key]*state.Entry
 	endedEvents []lastEvent // of what is not live, ten times as much as what is: a list costs less than a map
 
-	ended    map[state.Key]*state.Entry // those that are not live; nil: they are not kept
-	onlyKind state.Kind                 // the kind that is kept; "": all
+	ended map[state.Key]*state.Entry // those that are not live; nil: they are not kept
+
+	keys  []state.Key             // of the entries that are added; nil: all
+	wants func(*state.Entry) bool // whether an entry is added; it answers the same for all of a key; nil: all are
 }
 
 // lastEvent is the last event of an entry that is not live.
@@ -224,9 +226,24 @@ func (m *mergedEntries) reset() {
 
 func newMergedEntries() *mergedEntries { return &mergedEntries{live: map[state.Key]*state.Entry{}} }
 
-// add adds an entry. The caller calls settle after the last one.
+// addFrom adds entries of a view's admitted accounts that have not expired. The caller calls settle after the
+// last view.
+func (m *mergedEntries) addFrom(v *state.View, admits func(account string) bool, now time.Time) {
+	if m.keys == nil {
+		v.Each(admits, now, m.add)
+		return
+	}
+
+	for _, key := range m.keys {
+		e := v.Find(key)
+		if e != nil && e.Expires() > event.ID(now.UnixNano()) && admits(key.Account) {
+			m.add(e)
+		}
+	}
+}
+
 func (m *mergedEntries) add(e *state.Entry) {
-	if m.onlyKind != "" && e.Kind != m.onlyKind {
+	if m.wants != nil && !m.wants(e) {
 		return
 	}
 
@@ -280,7 +297,7 @@ func (v *stateView) merge(now time.Time, filter *filter, into *mergedEntries) *s
 	// Get the tree while holding the view's lock: then it has every account of the
 	// view.
 	tree := v.states.directory.Tree()
-	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, into.add)
+	into.addFrom(v.view, func(account string) bool { return filter.matchesAccount(account, tree) }, now)
 	return v.view.Position()
 }
 

@@ -23,9 +23,9 @@ type subscriber struct {
 	// delivers events. It changes to false with index.mu held for writing.
 	replaying atomic.Bool
 
-	mu         sync.Mutex // guards the fields down to session
+	mu         sync.Mutex // guards the fields down to record
+	state      queueOwner // beside mu, where it takes no memory of its own
 	queue      conn.Queue
-	state      queueOwner
 	closing    *closing       // set by close, once
 	tracker    *cursorTracker // nil: the client requested no cursor
 	spaceFreed chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits

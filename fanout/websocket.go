@@ -191,32 +191,40 @@ const (
 
 // read handles frames of the peer until the connection ends.
 func (t *webSocket) read(s *subscriber) {
-	var (
-		since           time.Time
-		messages, total int
-	)
-	err := t.conn.Read(conn.Handler{
-		Seen: func() { s.lastSeen.Store(time.Now().Unix()) },
-		Pong: func() { s.lastPong.Store(time.Now().Unix()) },
-		Ping: func(payload []byte) {
-			if s.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
-				t.owner.scheduleNow(t.tasks.ctx, s)
-			}
-		},
-		Data: func(bytes int) {
-			now := time.Now()
-			if now.Sub(since) > peerMessageWindow {
-				since, messages, total = now, 0, 0
-			}
-
-			messages, total = messages+1, total+bytes
-			if messages > peerMessages || total > peerMessageBytes {
-				t.owner.disconnect(s, DisconnectClientMessages)
-			}
-		},
-	})
-
+	err := t.conn.Read(&peerFrames{webSocket: t, subscriber: s})
 	t.handleReadError(s, err)
+}
+
+// peerFrames handles the frames of a subscriber's peer. It implements conn.Handler.
+type peerFrames struct {
+	*webSocket
+	subscriber *subscriber
+
+	windowStart     time.Time // messages and total are counted from here
+	messages, total int
+}
+
+func (p *peerFrames) FrameReceived() { p.subscriber.lastSeen.Store(time.Now().Unix()) }
+
+func (p *peerFrames) PongReceived() { p.subscriber.lastPong.Store(time.Now().Unix()) }
+
+func (p *peerFrames) PingReceived(payload []byte) {
+	if p.subscriber.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
+		p.owner.scheduleNow(p.tasks.ctx, p.subscriber)
+	}
+}
+
+// MessageReceived disconnects a peer that sends more than a client has reason to.
+func (p *peerFrames) MessageReceived(bytes int) {
+	now := time.Now()
+	if now.Sub(p.windowStart) > peerMessageWindow {
+		p.windowStart, p.messages, p.total = now, 0, 0
+	}
+
+	p.messages, p.total = p.messages+1, p.total+bytes
+	if p.messages > peerMessages || p.total > peerMessageBytes {
+		p.owner.disconnect(p.subscriber, DisconnectClientMessages)
+	}
 }
 
 // handleReadError disconnects a subscriber whose peer has closed or broken the connection, or

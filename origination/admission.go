@@ -232,7 +232,7 @@ func (a *Admission) Acquire(ctx context.Context, attempt Attempt) error {
 		}
 
 		if reason != "" {
-			a.removeLocal(slot.CallID)
+			a.Forget(slot.CallID)
 		}
 	}
 
@@ -250,8 +250,9 @@ func (a *Admission) AddTakenOver(slot Slot) {
 	a.heldSlots[slot.CallID] = slot
 }
 
-// removeLocal undoes acquireLocal for a call that Slots refuse: nothing is to be released there.
-func (a *Admission) removeLocal(callID string) {
+// Forget removes a call from those in progress of this node, and releases nothing in Slots: they have refused it, or
+// its slot there is that of the node which has taken the call over.
+func (a *Admission) Forget(callID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.heldSlots, callID)

@@ -29,6 +29,9 @@ func (e *entry) toPublish() bool {
 	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.storedSteps
 }
 
+// isLive reports whether the row, once stored, is one of the node's live ones, unless another node took it.
+func (e *entry) isLive() bool { return e.Live && !e.removed && !e.deleted }
+
 // endOnceTold marks a call that has ended as no longer live, once its last step is published.
 func (e *entry) endOnceTold() {
 	// By the call, not by what was published: it may have got further steps meanwhile.

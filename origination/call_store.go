@@ -20,7 +20,8 @@ type callStore struct {
 	publish  Publisher
 	metrics  *metrics
 	log      *slog.Logger
-	ended    func(orderID string) // called at least once for a call that has ended or is no longer followed
+	ended    func(orderID string) // called at least once for a call that has ended, or that nobody reports the end of
+	lost     func(orderID string) // called for a call that another node has taken over
 
 	ctx          context.Context // ends the goroutines of the calls
 	cancel       context.CancelFunc
@@ -37,7 +38,8 @@ type callStore struct {
 func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) *callStore {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &callStore{
-		maxCalls: maxCalls, rows: rows, publish: publish, log: log, ended: func(string) {},
+		maxCalls: maxCalls, rows: rows, publish: publish, log: log,
+		ended: func(string) {}, lost: func(string) {},
 		ctx: ctx, cancel: cancel,
 		storeWarning: rate.Sometimes{Interval: warnInterval}, tellWarning: rate.Sometimes{Interval: warnInterval},
 		byID: map[string]*entry{}, byCall: map[string]*entry{}, early: earlyProgress{},
@@ -202,7 +204,8 @@ func (s *callStore) apply(e *entry, p Progress) {
 	}
 }
 
-// addAdopted adds calls that another process, or an earlier run of this one, left in the database.
+// addAdopted adds calls that another process, or an earlier run of this one, left in the database. The caller has
+// acquired their slots.
 func (s *callStore) addAdopted(taken []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,10 +226,42 @@ func (s *callStore) addAdopted(taken []row) {
 	}
 }
 
+// listStored returns the open calls that are in the database.
+func (s *callStore) listStored() (open []*entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.byID {
+		if e.storedSteps > 0 && e.isLive() {
+			open = append(open, e)
+		}
+	}
+	return open
+}
+
+// dropLost removes those of the calls that are not among the node's in the database, which was read after the calls
+// were listed. It returns their number.
+func (s *callStore) dropLost(listed []*entry, own map[string]bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range listed {
+		// One that has ended meanwhile may have left the database by this node's own statement.
+		if e.isLive() && !own[e.Order.ID] {
+			s.lose(e)
+			n++
+		}
+	}
+	return n
+}
+
+// lose removes a call that another node has taken over. s.mu is held.
+func (s *callStore) lose(e *entry) {
+	s.lost(e.Order.ID)
+	s.remove(e)
+}
+
 // remove removes a call. s.mu is held.
 func (s *callStore) remove(e *entry) {
 	e.removed = true
-	s.ended(e.Order.ID)
 	if s.byID[e.Order.ID] == e {
 		delete(s.byID, e.Order.ID)
 	}

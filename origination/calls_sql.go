@@ -22,8 +22,9 @@ type row struct {
 
 // rows reads and writes the tables of calls and of node leases.
 type rows struct {
-	db   *sqldb.DB
-	node string
+	db     *sqldb.DB
+	writes statements // of calls
+	node   string
 }
 
 const columns = `id, call_id, interaction_id, account_id, domain, user_id, extension, destination, clicktocall_id,
@@ -67,7 +68,7 @@ func (t rows) write(ctx context.Context, r *row, statement string, more ...any) 
 		return false, fault.Internal(err, "storing calls failed")
 	}
 
-	n, err := t.db.ExecWithoutTx(ctx, statement, append([]any{r.Call.ID, r.ClickToCallID, string(r.State), r.Cause,
+	n, err := t.writes.exec(ctx, statement, append([]any{r.Call.ID, r.ClickToCallID, string(r.State), r.Cause,
 		string(history), r.Announced, r.Live, r.Updated.UnixMilli(), r.Order.ID, t.node}, more...)...)
 
 	return n == 1, sqldb.Wrap(err, "storing calls")
@@ -75,7 +76,7 @@ func (t rows) write(ctx context.Context, r *row, statement string, more ...any) 
 
 // delete deletes a call. It may never have been stored.
 func (t rows) delete(ctx context.Context, r *row) (own bool, err error) {
-	n, err := t.db.ExecWithoutTx(ctx, `DELETE FROM origination_calls WHERE id = $1 AND node = $2`, r.Order.ID, t.node)
+	n, err := t.writes.exec(ctx, `DELETE FROM origination_calls WHERE id = $1 AND node = $2`, r.Order.ID, t.node)
 	return n == 1, sqldb.Wrap(err, "storing calls")
 }
 
@@ -111,7 +112,7 @@ func ValidID(id string) bool {
 
 // requestCancel marks a call to be cancelled by its node. It returns false if the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
-	rows, err := t.db.ExecWithoutTx(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
+	rows, err := t.writes.exec(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
 		WHERE id = $1 AND state <> $2`, orderID, string(Ended))
 	return rows > 0, sqldb.Wrap(err, "requesting a call's cancellation")
 }

@@ -15,23 +15,23 @@
 // A node renews its lease in the database four times in each Config.Lease. The calls of a node whose
 // lease has expired are taken over by the first node that notices, or, where there is only one node
 // (SQLite), at its next start. A node that finds during a write that a call was taken over removes it
-// from its callStore.
+// from its callStore, with its slot of this node. When it finds that its lease had expired it looks for all such calls.
 //
 // Goroutines: Run has two (maintenance, purge) besides the driver's Follow, and a call two while it has
 // something to store and something to publish. They end after Follow, once everything is stored and
 // published, or after 5 s. The request itself stores a new call and the id that the platform gave it.
 // Before Run, and at Config.MaxCalls open calls, requests get fault.Unavailable. While the database is
 // unavailable requests get that error too, and progress updates stay in memory. While Kafka is
-// unavailable events stay there, and ended calls stay open. The statements at once are bounded by the
-// database's pool.
+// unavailable events stay there, and ended calls stay open. Statements that write calls take at most half
+// of the database's pool at once; the others wait for them.
 //
 // Admission decides which calls users may place: destinations, calls per minute, concurrent calls
 // in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
 // of phones and the transfers of AI providers. Its Run is one goroutine.
 //
 // Lock order: Service.userLocks, then a driver's locks or entry.writing (a statement of the call), then
-// callStore.mu, then Admission.mu. While callStore.mu is held, only metrics and Admission.Release are
-// called.
+// callStore.mu, then Admission.mu. While callStore.mu is held, only metrics, Admission.Release and
+// Admission.Forget are called.
 //
 // # Files
 //
@@ -47,7 +47,7 @@
 //     who may call what, and how many calls at once
 //   - call_store.go, store_and_publish_calls.go, call_entry.go, early_progress.go: the open calls in memory;
 //     storing and publishing them; one of them; what is reported before its call is known
-//   - calls_sql.go, purge.go: the rows
+//   - calls_sql.go, statements.go, purge.go: the rows
 //   - run_and_take_over.go, node_leases_sql.go, maintenance.go: following the platform, the calls of
 //     nodes that are gone, and what is done from time to time
 package origination

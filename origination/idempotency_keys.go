@@ -18,13 +18,16 @@ const (
 
 // keys is the table of Idempotency-Keys. A key belongs to the order that was placed, or is being
 // placed, with it.
-type keys struct{ db *sqldb.DB }
+type keys struct {
+	db     *sqldb.DB
+	writes statements
+}
 
 // exec runs a statement and returns the number of rows that it changed.
 func (k keys) exec(ctx context.Context, doing, statement string, args ...any) (rows int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	rows, err = k.db.ExecWithoutTx(ctx, statement, args...)
+	rows, err = k.writes.exec(ctx, statement, args...)
 	return rows, sqldb.Wrap(err, doing)
 }
 

@@ -70,7 +70,16 @@ func (s *Service) renewLease(ctx context.Context) error {
 	if s.cfg.SingleNode {
 		return nil
 	}
-	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
+
+	held, err := s.rows.extendLease(ctx, s.cfg.Lease)
+	if err == nil && !held {
+		s.lapsedAt = time.Now()
+		err = s.rows.acquireLease(ctx, s.cfg.Lease)
+	}
+	if err == nil && !s.lapsedAt.IsZero() {
+		err = s.dropLost(ctx)
+	}
+	if err != nil {
 		return err
 	}
 
@@ -82,6 +91,31 @@ func (s *Service) renewLease(ctx context.Context) error {
 
 	for _, call := range adoptCalls(ctx, s.driver, open) {
 		s.calls.report(Progress{CallID: call.CallID, State: Ended, Cause: CauseLost, At: time.Now()})
+	}
+
+	return nil
+}
+
+// dropLost removes the calls that other nodes took over while this one had no lease. It does so for one lease more:
+// another node may have begun to take them over before it could see the new one.
+func (s *Service) dropLost(ctx context.Context) error {
+	listed := s.calls.listStored() // before the rows: a call that is stored after them is not lost
+	ids, err := s.rows.listLive(ctx)
+	if err != nil {
+		return err
+	}
+
+	own := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		own[id] = true
+	}
+
+	lost := s.calls.dropLost(listed, own)
+	if lost > 0 {
+		s.log.WarnContext(ctx, "calls lost to other nodes while the node had no lease", "calls", lost)
+	}
+	if time.Since(s.lapsedAt) > s.cfg.Lease {
+		s.lapsedAt = time.Time{}
 	}
 
 	return nil

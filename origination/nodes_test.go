@@ -27,7 +27,7 @@ func TestASingleNodeRenewsNoLease(t *testing.T) {
 				return ms
 			}
 
-			mustSucceed(t, n.rows.renewLease(t.Context(), time.Minute))
+			mustSucceed(t, n.rows.acquireLease(t.Context(), time.Minute))
 			before := expiry()
 			mustSucceed(t, n.renewLease(t.Context()))
 			renewed := expiry() != before
@@ -125,7 +125,7 @@ func short(c *Config) { c.Lease = shortLease }
 func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		dead := newTestNode(t, at, short)
-		mustSucceed(t, dead.rows.renewLease(t.Context(), time.Hour))
+		mustSucceed(t, dead.rows.acquireLease(t.Context(), time.Hour))
 		dead.crashing()
 		id := dead.place("1002")
 		dead.platform.says(id, RingingUser)
@@ -136,7 +136,7 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 			t.Fatal("taken over while its node lived")
 		}
 
-		mustSucceed(t, dead.rows.renewLease(t.Context(), 0)) // its time is over
+		mustSucceed(t, dead.rows.acquireLease(t.Context(), 0)) // its time is over
 		plain.reaches(id, Ended)
 		call, err := plain.Get(t.Context(), plain.alice(), id)
 		if err != nil || call.Cause != CauseLost {
@@ -152,6 +152,40 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 	})
 }
 
+// TestACallThatAnotherNodeHasTakenOverHoldsNoSlot: a node that finds that its lease had expired does not wait for a
+// step of each call to learn what it has lost. What is counted in the cluster is the other node's now.
+func TestACallThatAnotherNodeHasTakenOverHoldsNoSlot(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		long := func(c *Config) { c.Lease = time.Hour }
+		late := limitedNode(t, at, AdmissionConfig{UserCalls: 2}, long)
+		mustSucceed(t, late.rows.acquireLease(t.Context(), time.Hour))
+		late.crashing()
+		lost := late.place("1002")
+		mustSucceed(t, late.rows.acquireLease(t.Context(), 0)) // its time is over
+
+		next := newTestNode(t, at, long).run()
+		if open := next.platform.open; len(open) != 1 || open[0].CallID != lost {
+			t.Fatalf("open: %+v", open)
+		}
+
+		own := late.place("1003")
+		_, err := late.Originate(t.Context(), late.alice(), "1004", "")
+		wantKind(t, err, fault.KindLimited)
+
+		mustSucceed(t, late.renewLease(t.Context()))
+		if late.calls.isOpen(lost) || !late.calls.isOpen(own) {
+			t.Errorf("open are the lost call %v, its own %v", late.calls.isOpen(lost), late.calls.isOpen(own))
+		}
+		late.place("1004")
+
+		late.admission.mu.Lock()
+		defer late.admission.mu.Unlock()
+		if released := late.admission.releasedSlots; len(released) > 0 {
+			t.Errorf("released what the other node counts: %+v", released)
+		}
+	})
+}
+
 func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	at := testdb.SQLite(t)
 	dead := newTestNode(t, at, short).crashing()
@@ -162,7 +196,7 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	next := newTestNode(t, at, short)
 	adopted := make(chan []Open, 1)
 	next.driver = adopting{next.platform, adopted}
-	mustSucceed(t, next.rows.renewLease(t.Context(), time.Hour))
+	mustSucceed(t, next.rows.acquireLease(t.Context(), time.Hour))
 
 	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`,
 		dead.cfg.Node); err != nil {

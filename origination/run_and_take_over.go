@@ -68,7 +68,7 @@ func (s *Service) Ready() bool { return s.running.Load() }
 
 // takeOverAtStart acquires the lease, and takes over the calls of nodes without one.
 func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
-	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
+	if err := s.rows.acquireLease(ctx, s.cfg.Lease); err != nil {
 		return nil, err
 	}
 	if s.cfg.SingleNode {
@@ -88,17 +88,19 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	}
 
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
-	s.calls.addAdopted(taken)
-
 	var open []Open
 	for i := range taken {
 		r := &taken[i]
-		if r.State != Ended {
-			s.admission.AddTakenOver(Slot{r.Order.ID, r.AccountID, r.UserID})
-			open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
+		if r.State == Ended {
+			s.admission.Release(r.Order.ID) // this node may have it from before it lost the call
+			continue
 		}
+		s.admission.AddTakenOver(Slot{r.Order.ID, r.AccountID, r.UserID})
+		open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 	}
 
+	// After their slots: from here on a report may end a call.
+	s.calls.addAdopted(taken)
 	return open, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -72,6 +73,7 @@ type Service struct {
 	log       *slog.Logger
 	tracer    *tracing.Tracer
 	running   atomic.Bool // set while Run follows calls
+	lapsedAt  time.Time   // when renewLease last found the lease expired; zero: what was lost is known
 }
 
 // New returns a service and migrates its tables.
@@ -88,15 +90,16 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 
+	writes := newStatements(deps.DB)
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, cfg.Node}, keys: keys{deps.DB},
+		rows: rows{deps.DB, writes, cfg.Node}, keys: keys{deps.DB, writes},
 		resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
-	s.calls.ended = s.admission.Release
+	s.calls.ended, s.calls.lost = s.admission.Release, s.admission.Forget
 
 	return s, nil
 }

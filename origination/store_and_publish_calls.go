@@ -114,8 +114,11 @@ func (s *callStore) write(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.writtenChanges, e.storedSteps = changes, len(image.History)
-	// By the image: what has changed since is not stored.
-	if !own || deleted || !image.Live {
+	switch {
+	case !own && !deleted:
+		s.lose(e)
+	case deleted || !image.Live: // by the image: what has changed since is not stored
+		s.ended(e.Order.ID)
 		s.remove(e)
 	}
 	s.wake(e)

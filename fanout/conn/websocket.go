@@ -73,12 +73,12 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
 }
 
-// Handler has the callbacks for frames of the peer.
-type Handler struct {
-	Seen func()               // called for every frame
-	Pong func()               // called after Seen
-	Ping func(payload []byte) // called after Seen
-	Data func(bytes int)      // called after Seen for a message; bytes is at most MaxPeerMessage+1
+// Handler receives the frames of the peer.
+type Handler interface {
+	FrameReceived()              // called for every frame
+	PongReceived()               // called after FrameReceived
+	PingReceived(payload []byte) // called after FrameReceived
+	MessageReceived(bytes int)   // called after FrameReceived for a message; bytes is at most MaxPeerMessage+1
 }
 
 // MaxPeerMessage is the number of bytes up to which a peer's message is counted.
@@ -88,8 +88,8 @@ const MaxPeerMessage = 16 << 10
 // error when the connection broke (see Broken), a *websocket.CloseError when the peer
 // closed it, and another one for a protocol violation.
 func (s *WebSocket) Read(h Handler) error {
-	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
-	s.reading.SetPingHandler(func(payload string) error { h.Seen(); h.Ping([]byte(payload)); return nil })
+	s.reading.SetPongHandler(func(string) error { h.FrameReceived(); h.PongReceived(); return nil })
+	s.reading.SetPingHandler(func(payload string) error { h.FrameReceived(); h.PingReceived([]byte(payload)); return nil })
 	// gorilla's own handler would answer at once; the caller answers through the queue.
 	s.reading.SetCloseHandler(func(int, string) error { return nil })
 
@@ -99,10 +99,10 @@ func (s *WebSocket) Read(h Handler) error {
 			return err
 		}
 
-		h.Seen()
+		h.FrameReceived()
 		n, err := io.Copy(io.Discard, io.LimitReader(r, MaxPeerMessage+1))
 		if err == nil {
-			h.Data(int(n))
+			h.MessageReceived(int(n))
 		}
 	}
 }

@@ -104,11 +104,17 @@ func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
 
 	names := strings.Split(string(r.Header(event.HeaderAccountNames)), "\n")
 	account := NewAccounts(cfg, directory).Account(names...)
-	if account == "" && cfg.Kind == KindKazoo { // an account may have Kazoo's id
-		account, _ = directory.Resolve(names[0])
+	if account != "" || cfg.Kind != KindKazoo {
+		return account
 	}
 
-	return account
+	// An account may have Kazoo's id. One that has it as its name, which its administrator chooses, is not meant.
+	id, _ := directory.Resolve(names[0])
+	if id != names[0] {
+		return ""
+	}
+
+	return id
 }
 
 // joinNames returns the value of event.HeaderAccountNames.

@@ -95,3 +95,23 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		}
 	}
 }
+
+// namedDirectory has one account, by its id and its name.
+type namedDirectory struct{ id, name string }
+
+func (d namedDirectory) Resolve(ref string) (string, bool) { return d.id, ref == d.id || ref == d.name }
+func (d namedDirectory) ByDomain(string) (string, bool)    { return "", false }
+
+// TestADeadLetterOfKazooIsNotThatOfAnAccountNamedAsItsRealm: an administrator chooses the names of the accounts below
+// his own, and would see and send back another's letters.
+func TestADeadLetterOfKazooIsNotThatOfAnAccountNamedAsItsRealm(t *testing.T) {
+	for _, name := range []string{"realm.example", "00000000000000000000000000000001"} {
+		r := &kafka.Record{Headers: []kafka.Header{
+			{Key: event.HeaderSource, Value: []byte("feed:kz")}, {Key: event.HeaderAccountNames, Value: []byte(name)},
+		}}
+		got := FindAccount([]Config{{Name: "kz", Kind: KindKazoo}}, namedDirectory{"other", name}, r)
+		if got != "" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}

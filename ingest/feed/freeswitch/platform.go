@@ -22,7 +22,7 @@ const (
 	// commandTimeout is the timeout of a response, which arrives after the events that were sent before
 	// it.
 	commandTimeout = 10 * time.Second
-	// refreshPause is the shortest time between two lookups for unknown agents.
+	// refreshPause is the shortest time between the end of a lookup of agents and the next for an unknown agent.
 	refreshPause = 5 * time.Second
 )
 
@@ -123,7 +123,7 @@ func (s *session) subscribe(ctx context.Context) error {
 		}
 	}
 
-	return s.refreshAgents(ctx)
+	return s.tenants.query(func() error { return s.refreshAgents(ctx) })
 }
 
 // refusal adds the advice to an error that only a change of settings can resolve.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"trunkline/event"
@@ -171,6 +172,67 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestASwitchThatHangsIsNotAskedForAgentsAgainAtOnce: a query that is not answered takes longer than the pause between
+// two, and no event is read meanwhile.
+func TestASwitchThatHangsIsNotAskedForAgentsAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &tenants{}
+		hang := func() error {
+			time.Sleep(commandTimeout)
+			return errors.New("no answer")
+		}
+
+		asked, err := known.tryQuery(refreshPause, hang)
+		if !asked || err == nil {
+			t.Fatalf("asked %v, %v", asked, err)
+		}
+
+		time.Sleep(refreshPause - time.Nanosecond)
+		asked, _ = known.tryQuery(refreshPause, hang)
+		if asked {
+			t.Errorf("asked again %v after the query ended", refreshPause-time.Nanosecond)
+		}
+
+		time.Sleep(time.Nanosecond)
+		asked, _ = known.tryQuery(refreshPause, hang)
+		if !asked {
+			t.Errorf("not asked again %v after the query ended", refreshPause)
+		}
+	})
+}
+
+// TestAnEventDoesNotWaitForTheAgentsOfASnapshot: the switch does not answer the snapshot's query.
+func TestAnEventDoesNotWaitForTheAgentsOfASnapshot(t *testing.T) {
+	const agents, tiers = "callcenter_config agent list", "callcenter_config tier list"
+	f := &fakeSwitch{answers: map[string]string{agents: "+OK\n", tiers: "+OK\n"}}
+	f.play = func(p *peer) {
+		f.answer(agents, silence)
+		for f.asked("api "+agents) < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		p.events(`{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change",` +
+			`"CC-Agent":"new","CC-Agent-Status":"Available"}`)
+	}
+
+	p := f.serve(t).at(t, feed.Config{}, domains{})
+	p.refreshPause = 0
+	s := openSession(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.Snapshot(ctx) // has no answer
+	}()
+
+	read(t, s, 1)
+	if got := f.asked("api " + agents); got != 2 {
+		t.Errorf("the agents were asked for %d times, want by the connect and the snapshot", got)
+	}
+
+	cancel()
+	<-ended
 }
 
 func TestEndsOfSessions(t *testing.T) {

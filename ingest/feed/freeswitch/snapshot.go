@@ -94,7 +94,11 @@ type snapshotBuilder struct {
 // addQueues adds the callers in queues and the agents. ok reports whether all
 // callers are known.
 func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
-	agents, err := a.queryTable(ctx, "callcenter_config agent list", "contact")
+	var agents, tiers table
+	err = a.tenants.query(func() (err error) {
+		agents, tiers, err = a.queryAgents(ctx)
+		return err
+	})
 	// Nobody is to be logged out by a reload.
 	if notLoaded(err) && time.Since(a.lastQueuesChange()) < reloadTime {
 		return false, fmt.Errorf("mod_callcenter is being loaded: %w", err) // the feed tries again
@@ -105,11 +109,6 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 				"<load module=\"mod_callcenter\"/> in modules.conf.xml")
 		return true, nil
 	}
-	if err != nil {
-		return false, a.noteRefusal(err)
-	}
-
-	tiers, err := a.queryTable(ctx, "callcenter_config tier list", "")
 	if err != nil {
 		return false, a.noteRefusal(err)
 	}
@@ -136,7 +135,6 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 		}
 	}
 
-	a.tenants.setAgents(agentNames(agents, tiers))
 	memberships := queuesOf(tiers)
 	for _, row := range agents.rows {
 		a.addAgent(agents, row, memberships)

@@ -17,10 +17,12 @@ const maxLegs = 100_000
 
 // tenants caches the names of agents and the accounts of legs, for events that name no account.
 type tenants struct {
-	mu        sync.Mutex
-	queriedAt time.Time           // time of the last query of agents
-	agents    map[string][]string // names that may map to an account, by agent
-	legs      map[string]legInfo  // by uuid
+	querying  sync.Mutex // held while the agents are queried; guards queriedAt
+	queriedAt time.Time  // end of the last query
+
+	mu     sync.Mutex
+	agents map[string][]string // names that may map to an account, by agent
+	legs   map[string]legInfo  // by uuid
 }
 
 // legInfo has the account and the interaction id from a leg's events.
@@ -37,18 +39,36 @@ func (t *tenants) agentNames(agent string) ([]string, bool) {
 func (t *tenants) setAgents(agents map[string][]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.agents, t.queriedAt = agents, time.Now()
+	t.agents = agents
 }
 
-// startQuery reports whether the last query of agents is older than pause, and if so sets its time to now.
-func (t *tenants) startQuery(pause time.Duration) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.queriedAt) < pause {
-		return false
+// query calls ask, which queries the agents, once the query under way has ended.
+func (t *tenants) query(ask func() error) error {
+	t.querying.Lock()
+	defer t.querying.Unlock()
+	return t.queryLocked(ask)
+}
+
+// tryQuery calls ask, which queries the agents, unless a query is under way or the last one ended less than pause ago,
+// and reports whether it did.
+func (t *tenants) tryQuery(pause time.Duration, ask func() error) (asked bool, err error) {
+	if !t.querying.TryLock() {
+		return false, nil
 	}
-	t.queriedAt = time.Now()
-	return true
+	defer t.querying.Unlock()
+
+	if time.Since(t.queriedAt) < pause {
+		return false, nil
+	}
+
+	return true, t.queryLocked(ask)
+}
+
+// queryLocked is query for a caller that has locked querying.
+func (t *tenants) queryLocked(ask func() error) error {
+	// Also of a query that fails, and at its end: a switch that hangs is not asked again at once.
+	defer func() { t.queriedAt = time.Now() }()
+	return ask()
 }
 
 func (t *tenants) leg(uuid string) legInfo {
@@ -114,15 +134,16 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 	learned, known := s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	account = s.accounts.Account(names...)
-	// An agent that was added since: asked for at most once in refreshPause.
 	if account != "" || known || e.Format != callcenterFormat {
 		return account, names
 	}
-	if !s.tenants.startQuery(s.refreshPause) {
-		return "", names
-	}
-	if err := s.refreshAgents(ctx); err != nil { // the next Read returns the connection's error
+
+	// An agent that was added since. No event waits for a snapshot's query, which may take commandTimeout.
+	asked, err := s.tenants.tryQuery(s.refreshPause, func() error { return s.refreshAgents(ctx) })
+	if err != nil { // the next Read returns the connection's error
 		s.log.Warn("lookup of agents failed", "error", err)
+	}
+	if !asked || err != nil {
 		return "", names
 	}
 
@@ -133,24 +154,28 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 
 const callcenterFormat = "freeswitch.callcenter"
 
-// refreshAgents queries the queues of the agents. A switch without the command has none.
+// refreshAgents queries the queues of the agents. A switch without the command has none. The caller has locked
+// tenants.querying.
 func (s *session) refreshAgents(ctx context.Context) error {
-	agents, err := s.queryTable(ctx, "callcenter_config agent list", "contact")
+	_, _, err := s.queryAgents(ctx)
 	if isRefusal(err) {
 		s.tenants.setAgents(nil)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
 
-	tiers, err := s.queryTable(ctx, "callcenter_config tier list", "")
-	if err != nil {
-		return err
+// queryAgents queries the agents and their tiers, and caches the names that may map the agents to accounts. The caller
+// has locked tenants.querying.
+func (s *session) queryAgents(ctx context.Context) (agents, tiers table, err error) {
+	agents, err = s.queryTable(ctx, "callcenter_config agent list", "contact")
+	if err == nil {
+		tiers, err = s.queryTable(ctx, "callcenter_config tier list", "")
 	}
-
-	s.tenants.setAgents(agentNames(agents, tiers))
-	return nil
+	if err == nil {
+		s.tenants.setAgents(agentNames(agents, tiers))
+	}
+	return agents, tiers, err
 }
 
 // agentNames returns the names that may map to an account, by agent: the domain of

@@ -208,10 +208,7 @@ func (p *platform) localAccountID(tree *identity.Tree, id string) string {
 		return id
 	}
 
-	p.mu.Lock()
-	realm := p.realms[id]
-	p.mu.Unlock()
-
+	realm := p.realmOf(id)
 	if other, ok := tree.ByDomain(realm); ok && realm != "" {
 		return other.ID
 	}

@@ -3,9 +3,12 @@ package kazoo
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"trunkline/identity"
 	"trunkline/telephony/crossbar"
@@ -69,5 +72,58 @@ func TestAnUnknownAccountDoesNotWaitForTheSyncUnderWay(t *testing.T) {
 			t.Errorf("asked after %v", time.Since(began))
 		}
 		time.Sleep(syncTimeout)
+	})
+}
+
+// TestAMessageThatASyncDidNotHelpKeepsItsRealm: its dead letter is found again by the realm once an account has it
+// as its domain.
+func TestAMessageThatASyncDidNotHelpKeepsItsRealm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unknown, realm = "00000000000000000000000000000009", "new.example.com"
+		transport := &hangingTransport{}
+		p := &platform{
+			crossbar: crossbar.New("http://crossbar", "key", time.Minute, &http.Client{Transport: transport}),
+			accounts: names{}, directory: noAccounts{}, syncsAccounts: true, log: slog.New(slog.DiscardHandler),
+		}
+
+		body := callEvent("CHANNEL_ANSWER", "c1",
+			map[string]any{"Custom-Channel-Vars": map[string]any{"Account-ID": unknown, "Realm": realm}})
+		for _, asked := range []string{"after a sync", "between two syncs"} {
+			events := p.appendEvents(t.Context(), nil, amqp.Delivery{Body: []byte(body)})
+			if len(events) != 1 || !slices.Equal(events[0].Names, []string{unknown, realm}) {
+				t.Errorf("%s: %+v", asked, events)
+			}
+		}
+
+		if transport.asked != 1 {
+			t.Errorf("Crossbar was asked %d times", transport.asked)
+		}
+	})
+}
+
+// TestTheRealmThatCrossbarHasCountsBesideTheMessages: a message may have another one, such as that of a phone. It does
+// not need a sync to be looked up.
+func TestTheRealmThatCrossbarHasCountsBesideTheMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const id = "00000000000000000000000000000009"
+		transport := &hangingTransport{}
+		p := &platform{
+			crossbar: crossbar.New("http://crossbar", "key", time.Minute, &http.Client{Transport: transport}),
+			accounts: names{"acme.example.com": "acme"}, directory: noAccounts{}, syncsAccounts: true,
+			log: slog.New(slog.DiscardHandler), realms: map[string]string{id: "acme.example.com"},
+		}
+
+		body := callEvent("CHANNEL_ANSWER", "c1",
+			map[string]any{"Custom-Channel-Vars": map[string]any{"Account-ID": id, "Realm": "phones.example.com"}})
+		for range 2 {
+			events := p.appendEvents(t.Context(), nil, amqp.Delivery{Body: []byte(body)})
+			if len(events) != 1 || events[0].Account != "acme" {
+				t.Errorf("%+v", events)
+			}
+		}
+
+		if transport.asked != 0 {
+			t.Errorf("Crossbar was asked %d times", transport.asked)
+		}
 	})
 }

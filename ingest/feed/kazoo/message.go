@@ -60,11 +60,13 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 		return append(events, e)
 	}
 
-	e.Account, e.Names = p.resolveAccount(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
+	named := format.FirstText(values[msgRealm], realm[0], realm[1])
+	e.Account, e.Names = p.resolveAccount(id, named)
 	// An account that Crossbar has and the directory not yet.
 	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
-		e.Account, e.Names = p.resolveAccount(id, "")
+		e.Account, e.Names = p.resolveAccount(id, named)
 	}
+
 	if f == kazoo.CallRecord {
 		return append(events, p.callRecord(e, values[:]))
 	}

@@ -142,13 +142,12 @@ func (p *platform) Subscription() []string {
 
 func (p *platform) queueName() string { return queuePrefix + p.name }
 
-// resolveAccount returns the account for a Kazoo account id and realm, "" if it is unknown, and the names that
-// were looked up. An id that no rule and no domain maps is that of the account with the same id.
+// resolveAccount returns the account for a Kazoo account id and the realm of a message, "" if it is unknown, and
+// the names that were looked up. An id that no rule and no domain maps is that of the account with the same id.
 func (p *platform) resolveAccount(id, realm string) (account string, names []string) {
+	known := p.realmOf(id)
 	if realm == "" {
-		p.mu.Lock()
-		realm = p.realms[id]
-		p.mu.Unlock()
+		realm, known = known, ""
 	}
 
 	for _, name := range []string{id, realm} {
@@ -162,5 +161,18 @@ func (p *platform) resolveAccount(id, realm string) (account string, names []str
 		account = id
 	}
 
+	// The message's realm may be another than that of its account in Crossbar.
+	if account == "" && known != "" && known != realm {
+		names = append(names, known)
+		account = p.accounts.Account(known)
+	}
+
 	return account, names
+}
+
+// realmOf returns the realm of a Kazoo account id by the last response of Crossbar, "" if it is unknown.
+func (p *platform) realmOf(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.realms[id]
 }

@@ -96,34 +96,77 @@ func (d *durability) rejectionError() error {
 // It returns an error after a failed sync, and errPaused while one of the partitions
 // is paused, unless the request is internal.
 func (d *durability) beginRequest(partitions []partition, internal bool) (number int64, err error) {
+	var opened map[partition]*partitionLog
+	defer func() {
+		for _, l := range opened { // those that registerOpened did not need
+			l.forget()
+		}
+	}()
+
+	for {
+		number, unopened, err := d.registerOpened(partitions, internal, opened)
+		if err != nil || unopened == nil {
+			return number, err
+		}
+
+		if opened == nil {
+			opened = make(map[partition]*partitionLog)
+		}
+
+		// Without the lock: up to a segment of each partition is read.
+		for _, p := range unopened {
+			if opened[p] == nil { // a request may name a partition twice
+				opened[p] = openPartitionLog(d.dir, p)
+			}
+		}
+	}
+}
+
+// registerOpened registers a produce request, unless it is the first one of partitions whose
+// logs are not in opened: these it returns. It removes from opened what it keeps.
+func (d *durability) registerOpened(partitions []partition, internal bool,
+	opened map[partition]*partitionLog) (number int64, unopened []partition, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	// Before kfake has it: a batch that was refused is not in the log.
 	if d.firstErr != nil {
-		return 0, d.firstErr
+		return 0, nil, d.firstErr
 	}
 
 	for _, p := range partitions {
 		if d.paused[p] != nil && !internal {
-			return 0, errPaused
+			return 0, nil, errPaused
 		}
+		if d.isUnused(p) && opened[p] == nil {
+			unopened = append(unopened, p)
+		}
+	}
+
+	if unopened != nil {
+		return 0, unopened, nil
 	}
 
 	d.requestCount++
 	for _, p := range partitions {
+		if d.isUnused(p) {
+			d.logs[p] = opened[p]
+			delete(opened, p)
+		}
 		if d.inFlight[p] == nil {
 			d.inFlight[p] = &unanswered{}
-			if d.logs[p] == nil { // nothing was appended by this process, so all that is there is synced
-				d.logs[p] = openPartitionLog(d.dir, p)
-			}
 		}
-
 		d.inFlight[p].requests++
 	}
 
-	return d.requestCount, nil
+	return d.requestCount, nil, nil
 }
+
+// isUnused reports whether nothing was appended to a partition by this process, so that all that is
+// there is synced. That still holds for what was read of it before: whatever registers a request to it
+// leaves its log, until the topic is deleted, and then the directory that was read is another one. The
+// caller holds mu.
+func (d *durability) isUnused(p partition) bool { return d.logs[p] == nil && d.inFlight[p] == nil }
 
 // finishRequest syncs the partitions of an appended produce request.
 func (d *durability) finishRequest(number int64, partitions []partition) error {

@@ -47,7 +47,12 @@ func newPartitionLog(dir string, p partition) *partitionLog {
 // which everything is synced.
 func openPartitionLog(dir string, p partition) *partitionLog {
 	l := newPartitionLog(dir, p)
-	l.folder, _ = os.Open(l.path())    // an error comes again when a round reads it
+	folder, err := os.Open(l.path())
+	if err != nil { // it comes again when a round reads it, which then begins at the beginning
+		return l
+	}
+
+	l.folder = folder
 	bases, _ := segmentBases(l.path()) // likewise
 	if len(bases) > 0 {
 		l.newestBase = bases[len(bases)-1]
