@@ -15,13 +15,14 @@ type Platform interface {
 	Transfer(ctx context.Context, c PlatformCall, destination string) error
 	// Hangup ends the call.
 	Hangup(ctx context.Context, c PlatformCall) error
-	// HearCall has the provider hear the call: the platform sends both voices to the media WebSocket. It returns when
-	// the platform has taken it. Returns fault.KindConflict while nobody talks, or for a platform that cannot.
-	HearCall(ctx context.Context, c PlatformCall, h HearRequest) error
+	// AddListener has the provider listen to the call: the platform sends both voices to the media WebSocket. It
+	// returns when the platform has taken it. Returns fault.KindConflict while nobody talks, or for a platform that
+	// cannot.
+	AddListener(ctx context.Context, c PlatformCall, h ListenRequest) error
 }
 
-// HearRequest is a request that a provider hears a platform's call.
-type HearRequest struct {
+// ListenRequest is a request that a provider listens to a platform's call.
+type ListenRequest struct {
 	SessionID string
 	ByRule    bool // of a queue, which asks once for each call, on whatever node; else somebody asks
 }
@@ -40,7 +41,7 @@ const platformTimeout = 5 * time.Second
 func (s *Session) transferCall(ctx context.Context, call Call, destination string) error {
 	err := call.Transfer(ctx, destination)
 	platform := s.service.deps.Platform
-	if platform == nil || fault.KindOf(err) != fault.KindUnsupported || s.probe != nil {
+	if platform == nil || fault.KindOf(err) != fault.KindUnsupported || s.testCall != nil {
 		return err
 	}
 	return platform.Transfer(ctx, s.callOnPlatform(), destination)

@@ -43,7 +43,7 @@ func (p *platform) Hangup(_ context.Context, c aisession.PlatformCall) error {
 	return nil
 }
 
-func (p *platform) HearCall(_ context.Context, c aisession.PlatformCall, h aisession.HearRequest) error {
+func (p *platform) AddListener(_ context.Context, c aisession.PlatformCall, h aisession.ListenRequest) error {
 	p.ask(fmt.Sprintf("hear as %s, by a rule %t:", h.SessionID, h.ByRule), c)
 	return nil
 }

@@ -85,7 +85,7 @@ func (idle) Write(b []byte) (int, error) { return len(b), nil }
 
 // player records the times of its frames.
 type player struct {
-	probe
+	testCall
 	playing sync.Mutex
 	at      []time.Time
 	loud    []bool
@@ -169,7 +169,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 		if worst < jitterMargin || worst > jitterMargin+slotTime {
 			t.Errorf("a packet waits up to %v", worst)
 		}
-		if stats := session.tracks[0].received.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
+		if stats := session.tracks[0].jitter.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 
@@ -318,7 +318,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		if slow > audio.FrameDuration {
 			t.Errorf("with a slow clock a packet waits up to %v", slow)
 		}
-		if stats := session.tracks[0].received.Stats(); stats.Late > 40 || stats.Overrun > 0 {
+		if stats := session.tracks[0].jitter.Stats(); stats.Late > 40 || stats.Overrun > 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 
@@ -372,7 +372,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 					}
 				}
 
-				if stats := session.tracks[0].received.Stats(); stats.Late > c.lost || wait > c.waits {
+				if stats := session.tracks[0].jitter.Stats(); stats.Late > c.lost || wait > c.waits {
 					t.Errorf("the last packet waits %v; %+v", wait, stats)
 				}
 

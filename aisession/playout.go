@@ -19,9 +19,9 @@ type playout struct {
 	mu                      sync.Mutex
 	bytes                   []byte // samples, or opus packets each after its length
 	head                    int    // offset of the first queued byte
-	skip                    int    // bytes still to come of a sample for which there was no room
+	skipBytes               int    // bytes still to come of a sample for which there was no room
 	receivedEnd, nextSample uint64 // positions of the end of received audio and of the next sample to play
-	played                  uint64 // samples played; less than nextSample after a clear
+	playedSamples           uint64 // samples played; less than nextSample after a clear
 	marks                   []mark
 	playing                 bool
 	oldestArrival           time.Time // arrival of the oldest queued audio
@@ -33,7 +33,7 @@ type playout struct {
 type mark struct {
 	position uint64
 	name     string
-	then     *aiprotocol.Message // the request that waits for the position; nil: the provider is notified
+	request  *aiprotocol.Message // the request that waits for the position; nil: the provider is notified
 }
 
 const (
@@ -64,14 +64,14 @@ func (p *playout) putAudio(piece []byte, now time.Time) (dropped time.Duration) 
 	}
 
 	size := p.sampleBytes()
-	skipped := min(p.skip, len(piece))
-	p.skip -= skipped
+	skipped := min(p.skipBytes, len(piece))
+	p.skipBytes -= skipped
 	piece = piece[skipped:]
 
 	room := max(int(p.limit)*size-(len(p.bytes)-p.head), 0) // ends with a sample, as the limit does
 	if len(piece) > room {
 		samples := (len(piece) - room + size - 1) / size
-		p.skip = samples*size - (len(piece) - room)
+		p.skipBytes = samples*size - (len(piece) - room)
 		dropped = p.format.Duration(samples)
 		piece = piece[:room]
 	}
@@ -157,7 +157,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 func (p *playout) advance(n int, samples uint64) {
 	p.head += n
 	p.nextSample += samples
-	p.played += samples
+	p.playedSamples += samples
 	p.compact()
 }
 
@@ -201,7 +201,7 @@ func (p *playout) nextMark() (m aiprotocol.Mark, then *aiprotocol.Message, ok bo
 	}
 	first := p.marks[0]
 	p.marks = append(p.marks[:0], p.marks[1:]...)
-	return aiprotocol.Mark{Name: first.name, Played: p.format.Duration(int(p.played))}, first.then, true
+	return aiprotocol.Mark{Name: first.name, Played: p.format.Duration(int(p.playedSamples))}, first.request, true
 }
 
 // clear drops the queued audio. Marks within it count as reached and are returned by nextMark.
@@ -209,10 +209,10 @@ func (p *playout) clear() aiprotocol.Cleared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	dropped := p.receivedEnd - p.nextSample
-	p.nextSample, p.head, p.skip, p.bytes = p.receivedEnd, 0, 0, p.bytes[:0]
+	p.nextSample, p.head, p.skipBytes, p.bytes = p.receivedEnd, 0, 0, p.bytes[:0]
 	p.playing = false
 	p.compact()
-	return aiprotocol.Cleared{Played: p.format.Duration(int(p.played)), Dropped: p.format.Duration(int(dropped))}
+	return aiprotocol.Cleared{Played: p.format.Duration(int(p.playedSamples)), Dropped: p.format.Duration(int(dropped))}
 }
 
 // restart clears the queue for a new connection, whose positions start at zero.
@@ -220,5 +220,5 @@ func (p *playout) restart() {
 	p.clear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.receivedEnd, p.nextSample, p.played, p.marks = 0, 0, 0, nil
+	p.receivedEnd, p.nextSample, p.playedSamples, p.marks = 0, 0, 0, nil
 }

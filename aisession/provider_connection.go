@@ -246,7 +246,7 @@ func (c *providerConn) fail(err error) {
 	close(c.lost)
 }
 
-func (c *providerConn) lossError() error {
+func (c *providerConn) endError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err

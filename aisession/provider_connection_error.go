@@ -47,9 +47,9 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// adminMessage returns a message for the account's administrator, without resolved addresses, headers or
+// administratorMessage returns a message for the account's administrator, without resolved addresses, headers or
 // raw errors.
-func adminMessage(err error) string {
+func administratorMessage(err error) string {
 	var (
 		handshakeErr *handshakeError
 		guarded      *netguard.AddressError

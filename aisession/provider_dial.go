@@ -102,7 +102,7 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 // buffer of gorilla's reader: the ticks read all that follows.
 type upgradeConn struct {
 	net.Conn
-	received         []byte // response bytes so far
+	response         []byte // response bytes so far
 	headerDone       bool
 	bytesAfterHeader []byte // bytes after the header
 }
@@ -116,15 +116,15 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 	}
 
 	n, err := u.Conn.Read(b)
-	receivedBefore := len(u.received)
-	u.received = append(u.received, b[:n]...)
-	if len(u.received) > maxResponseHeader {
+	receivedBefore := len(u.response)
+	u.response = append(u.response, b[:n]...)
+	if len(u.response) > maxResponseHeader {
 		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
 
-	end := endOfHeader(u.received)
-	if end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
-		u.bytesAfterHeader, u.headerDone = u.received[end:], true
+	end := endOfHeader(u.response)
+	if end > 0 && bytes.HasPrefix(u.response, []byte("HTTP/1.1 101")) {
+		u.bytesAfterHeader, u.headerDone = u.response[end:], true
 		return end - receivedBefore, nil
 	}
 

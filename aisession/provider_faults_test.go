@@ -260,7 +260,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 				t.Errorf("Open: %s, %q", f.Kind, f.Message)
 			}
 
-			report, err := h.Test(t.Context(), with)
+			report, err := h.TestProvider(t.Context(), with)
 			if err != nil || report.OK || !strings.Contains(report.Error, c.words) || len(report.Events) != 0 {
 				t.Errorf("Test: %+v, %v", report, err)
 			}
@@ -291,7 +291,7 @@ func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
 	})
 
 	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
+	report, err := h.TestProvider(t.Context(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "frames are malformed") {
 		t.Errorf("Test: %+v, %v", report, err)
 	}
@@ -306,7 +306,7 @@ func TestATestOfAProviderThatCloses(t *testing.T) {
 	})
 
 	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.Test(context.Background(), account(p, "g711_ulaw"))
+	report, err := h.TestProvider(context.Background(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.connections) != 1 {
 		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.connections))
 	}

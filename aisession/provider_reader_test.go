@@ -23,7 +23,7 @@ func FuzzProviderMessage(f *testing.F) {
 		session.call = silent{}
 
 		for range 3 {
-			session.tick(session.opened, nil)
+			session.tick(session.openedAt, nil)
 		}
 	})
 }

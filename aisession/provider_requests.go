@@ -15,7 +15,7 @@ type providerRequest struct {
 }
 
 const (
-	maxRequests         = 32 // queue length
+	maxQueuedRequests   = 32 // queue length
 	defaultDTMFDuration = 160 * time.Millisecond
 	maxDTMFDuration     = 5 * time.Second
 )

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	probeToneHz      = 440.0 // Hz
-	probeAmplitude   = 9000
-	probeDuration    = time.Second
-	probeHangupDelay = 500 * time.Millisecond // after the tone, for what the provider still sends
+	testToneHz        = 440.0 // Hz
+	testToneAmplitude = 9000
+	testToneDuration  = time.Second
+	testHangupDelay   = 500 * time.Millisecond // after the tone, for what the provider still sends
 )
 
-// Test opens a session, sends a tone of one second and returns a report. The error is set only for
+// TestProvider opens a session, sends a tone of one second and returns a report. The error is set only for
 // failures on our side; failures of the provider are in the report.
-func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
-	call := &probe{events: []string{}}
+func (s *Service) TestProvider(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
+	call := &testCall{events: []string{}}
 	begun := time.Now()
 	session, err := s.openSession(ctx, Request{
 		Provider: p, Ingress: IngressTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()},
-		Format: probeFormat,
+		Format: testToneFormat,
 	}, call)
 	if err != nil {
 		switch f := fault.As(err); {
@@ -58,9 +58,9 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 		Events: call.eventNames(),
 	}
 
-	cause := firstLink.lossError()
+	cause := firstLink.endError()
 	if cause != nil {
-		report.OK, report.Error = false, adminMessage(cause)
+		report.OK, report.Error = false, administratorMessage(cause)
 	} else if !report.OK {
 		report.Error = "the provider ended the session"
 	}
@@ -68,10 +68,10 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	return report, nil
 }
 
-var probeFormat = audio.Format{Encoding: audio.PCM16, Rate: 8000}
+var testToneFormat = audio.Format{Encoding: audio.PCM16, Rate: 8000}
 
-// probe is a call that sends a tone and then hangs up.
-type probe struct {
+// testCall is a call that sends a tone and then hangs up.
+type testCall struct {
 	session *Session
 
 	mu                     sync.Mutex
@@ -80,7 +80,7 @@ type probe struct {
 }
 
 // record records a message in the report. Consecutive media messages of one direction are recorded once.
-func (p *probe) record(event aiprotocol.Event, last *aiprotocol.Event) {
+func (p *testCall) record(event aiprotocol.Event, last *aiprotocol.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if event != aiprotocol.EventMedia || *last != event {
@@ -89,22 +89,22 @@ func (p *probe) record(event aiprotocol.Event, last *aiprotocol.Event) {
 	*last = event
 }
 
-func (p *probe) eventNames() []string {
+func (p *testCall) eventNames() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.events...)
 }
 
-func (p *probe) sendTone(ctx context.Context) {
+func (p *testCall) sendTone(ctx context.Context) {
 	ticker := time.NewTicker(audio.FrameDuration)
 	defer ticker.Stop()
 
-	samples := audio.FrameSamples(probeFormat.Rate)
-	frame := make([]byte, 0, probeFormat.FrameBytes())
-	for sent := 0; sent < int(probeDuration/audio.FrameDuration)*samples; sent += samples {
+	samples := audio.FrameSamples(testToneFormat.Rate)
+	frame := make([]byte, 0, testToneFormat.FrameBytes())
+	for sent := 0; sent < int(testToneDuration/audio.FrameDuration)*samples; sent += samples {
 		frame = frame[:0]
 		for i := range samples {
-			v := probeAmplitude * math.Sin(2*math.Pi*probeToneHz*float64(sent+i)/float64(probeFormat.Rate))
+			v := testToneAmplitude * math.Sin(2*math.Pi*testToneHz*float64(sent+i)/float64(testToneFormat.Rate))
 			frame = binary.LittleEndian.AppendUint16(frame, uint16(int16(v)))
 		}
 
@@ -116,7 +116,7 @@ func (p *probe) sendTone(ctx context.Context) {
 		}
 	}
 
-	timer := time.NewTimer(probeHangupDelay)
+	timer := time.NewTimer(testHangupDelay)
 	defer timer.Stop()
 
 	select {
@@ -127,15 +127,15 @@ func (p *probe) sendTone(ctx context.Context) {
 }
 
 // Play implements Call and discards the frame.
-func (p *probe) Play([]byte) {}
+func (p *testCall) Play([]byte) {}
 
 // SendDTMF implements Call.
-func (p *probe) SendDTMF(context.Context, byte, time.Duration) error { return nil }
+func (p *testCall) SendDTMF(context.Context, byte, time.Duration) error { return nil }
 
 // Transfer implements Call and refuses.
-func (p *probe) Transfer(context.Context, string) error {
+func (p *testCall) Transfer(context.Context, string) error {
 	return fault.New(fault.KindUnsupported, "a test cannot be transferred")
 }
 
 // Release implements Call.
-func (p *probe) Release(Ending) {}
+func (p *testCall) Release(Ending) {}

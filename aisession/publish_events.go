@@ -18,9 +18,9 @@ const (
 )
 
 const (
-	publishers     = 8
-	maxEvents      = 128 // queue length of each
-	publishTimeout = 10 * time.Second
+	publisherCount  = 8
+	maxQueuedEvents = 128 // queue length of each
+	publishTimeout  = 10 * time.Second
 )
 
 // queuedEvent is an event that waits for Kafka.
@@ -31,11 +31,11 @@ type queuedEvent struct {
 }
 
 // eventQueues has the queue of each publisher. A session uses one of them, so that its events keep their order.
-type eventQueues [publishers]chan queuedEvent
+type eventQueues [publisherCount]chan queuedEvent
 
 func newEventQueues() (q eventQueues) {
 	for i := range q {
-		q[i] = make(chan queuedEvent, maxEvents)
+		q[i] = make(chan queuedEvent, maxQueuedEvents)
 	}
 	return q
 }
@@ -106,7 +106,7 @@ func (s *Service) reportState(session *Session, state string, reason EndReason) 
 	}
 
 	if state == stateEnded {
-		e.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
+		e.Duration = time.Since(session.openedAt).Round(time.Millisecond).Seconds()
 	}
 
 	session.queueEvent(e.AccountID, e)

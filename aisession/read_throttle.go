@@ -7,7 +7,7 @@ import "time"
 // is not counted unless it comes in pieces under minAudioBytes.
 type readThrottle struct {
 	excessMessages float64
-	updated        time.Time
+	updatedAt      time.Time
 	resumeAt       time.Time // reading resumes at this time
 }
 
@@ -21,8 +21,8 @@ const (
 
 // charge counts non-audio messages and delays reading above the limit.
 func (t *readThrottle) charge(cost float64, now time.Time) {
-	t.excessMessages = max(0, t.excessMessages-now.Sub(t.updated).Seconds()*throttleRate) + cost
-	t.updated = now
+	t.excessMessages = max(0, t.excessMessages-now.Sub(t.updatedAt).Seconds()*throttleRate) + cost
+	t.updatedAt = now
 	if t.excessMessages > throttleBurst {
 		// Bounds the pause to throttleBurst / throttleRate, 5 s, however much came within one tick.
 		t.excessMessages = min(t.excessMessages, 2*throttleBurst)

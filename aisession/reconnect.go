@@ -66,15 +66,15 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 
 	err := errors.New("the provider was unavailable for too long")
 	for o.waitForRetry(ctx) {
-		try, done := context.WithTimeout(ctx, o.remaining())
+		attemptCtx, done := context.WithTimeout(ctx, o.remaining())
 		var c *providerConn
 		lastErr := err
-		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(try) }) {
+		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(attemptCtx) }) {
 			c, err = nil, errConnectPanicked
 		}
 
 		var handshakeErr *handshakeError
-		if err != nil && try.Err() != nil && errors.As(lastErr, &handshakeErr) {
+		if err != nil && attemptCtx.Err() != nil && errors.As(lastErr, &handshakeErr) {
 			err = lastErr // the attempt had no time left: return the earlier error
 		}
 
@@ -86,7 +86,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		}
 
 		s.service.metrics.connectFailures.Inc()
-		if isPermanent(err) || s.probe != nil {
+		if isPermanent(err) || s.testCall != nil {
 			return err
 		}
 	}
@@ -109,8 +109,8 @@ func (s *Session) setConnection(c *providerConn) {
 func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) {
 	s.connection.CompareAndSwap(lost, nil)
 	s.playout.restart()
-	cause := lost.lossError()
-	s.log.InfoContext(ctx, "connection to the AI provider lost", "reason", adminMessage(cause))
+	cause := lost.endError()
+	s.log.InfoContext(ctx, "connection to the AI provider lost", "reason", administratorMessage(cause))
 
 	switch {
 	case errors.Is(cause, websocket.ErrReadLimit):
@@ -120,7 +120,7 @@ func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) 
 		websocket.IsCloseError(cause, websocket.CloseNormalClosure, websocket.CloseNoStatusReceived):
 		s.endWithFallback(ProviderHungUp)
 		return
-	case s.probe != nil:
+	case s.testCall != nil:
 		s.endWithFallback(ProviderLost)
 		return
 	}
@@ -132,10 +132,10 @@ func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) 
 		s.service.metrics.reconnects.Inc()
 	case ctx.Err() != nil:
 	case isPermanent(err):
-		s.log.WarnContext(ctx, "AI provider refused the connection", "reason", adminMessage(err))
+		s.log.WarnContext(ctx, "AI provider refused the connection", "reason", administratorMessage(err))
 		s.endWithFallback(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider unavailable for too long", "reason", adminMessage(err))
+		s.log.WarnContext(ctx, "AI provider unavailable for too long", "reason", administratorMessage(err))
 		s.endWithFallback(ProviderLost)
 	}
 }

@@ -120,13 +120,13 @@ func (s *Service) Open(ctx context.Context, r Request) (*Session, error) {
 	return s.openSession(ctx, r, nil)
 }
 
-func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Session, error) {
+func (s *Service) openSession(ctx context.Context, r Request, test *testCall) (*Session, error) {
 	session, err := s.newSession(r)
 	if err != nil {
 		return nil, err
 	}
 
-	session.probe = test
+	session.testCall = test
 	ctx = session.beginSpan(ctx)
 	if err := s.admitAndConnect(ctx, session); err != nil {
 		session.span.End(err)
@@ -156,10 +156,10 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 
 		s.metrics.refused.WithLabelValues(reason).Inc()
 		if isPermanent(err) {
-			return &fault.Error{Kind: fault.KindRefused, Message: adminMessage(err), Cause: err}
+			return &fault.Error{Kind: fault.KindRefused, Message: administratorMessage(err), Cause: err}
 		}
 
-		return fault.Unavailable(err, time.Second, adminMessage(err))
+		return fault.Unavailable(err, time.Second, administratorMessage(err))
 	}
 
 	return nil
@@ -187,10 +187,10 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	}
 
 	session := &Session{
-		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), queue: rand.IntN(publishers), request: r,
-		protocol: protocol, opened: time.Now(),
+		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), queue: rand.IntN(publisherCount), request: r,
+		protocol: protocol, openedAt: time.Now(),
 		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}),
-		requests: make(chan providerRequest, maxRequests),
+		requests: make(chan providerRequest, maxQueuedRequests),
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id",
 		r.Provider.AccountID)
@@ -220,8 +220,8 @@ func newTracks(r *Request) (tracks []*track, err error) {
 func (s *Service) admit(ctx context.Context, session *Session) error {
 	s.mu.Lock()
 	draining, full := s.draining, s.settings.MaxSessions > 0 && len(s.sessions) >= s.settings.MaxSessions
-	taken := s.sessions[session.sessionID] != nil
-	if !draining && !full && !taken {
+	idInUse := s.sessions[session.sessionID] != nil
+	if !draining && !full && !idInUse {
 		// It counts before it is connected: a drain waits for it, and two calls cannot take one last place.
 		s.sessions[session.sessionID] = session
 		s.pacer.assign(session)
@@ -236,7 +236,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	case full:
 		s.metrics.refused.WithLabelValues(refusedNode).Inc()
 		return fault.Limited(time.Second, "too many AI sessions on this node")
-	case taken:
+	case idInUse:
 		return fault.Conflict("a session with this id is in progress")
 	}
 
@@ -265,7 +265,7 @@ func (s *Service) removeSession(session *Session) {
 func (s *Service) completeSession(session *Session) {
 	session.tickMu.Lock()
 	for _, t := range session.tracks {
-		stats := t.received.Stats()
+		stats := t.jitter.Stats()
 		s.metrics.dropped.late.Add(float64(stats.Late))
 		s.metrics.dropped.overrun.Add(float64(stats.Overrun))
 	}

@@ -25,7 +25,7 @@ type Session struct {
 	request   Request
 	protocol  dialect.Protocol
 	log       *slog.Logger
-	opened    time.Time
+	openedAt  time.Time
 	span      tracing.Span // span of the session's life
 	trace     tracing.Carrier
 
@@ -39,7 +39,7 @@ type Session struct {
 	endOnce            sync.Once
 	endSignal          chan struct{} // closed after ending is set
 	ending             Ending
-	probe              *probe // set for a test, which records every message and connects once
+	testCall           *testCall // set for a test, which records every message and connects once
 	requests           chan providerRequest
 	firstAudioReceived atomic.Bool  // the provider's first audio has arrived
 	lastAudioTime      atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
@@ -54,7 +54,7 @@ type Session struct {
 // track is one voice on its way to the provider.
 type track struct {
 	name       aiprotocol.Track
-	received   *audio.JitterBuffer
+	jitter     *audio.JitterBuffer
 	format     audio.Format // of the call
 	toProvider *audio.Transcoder
 }
@@ -70,7 +70,7 @@ func newTrack(name aiprotocol.Track, format audio.Format, r *Request) (*track, e
 		newBuffer = audio.NewPatientJitterBuffer
 	}
 
-	return &track{name: name, received: newBuffer(format, r.RTPTimestamps), format: format, toProvider: toProvider}, nil
+	return &track{name: name, jitter: newBuffer(format, r.RTPTimestamps), format: format, toProvider: toProvider}, nil
 }
 
 // providerFormat returns the audio format of a request's provider.
@@ -111,7 +111,7 @@ func (s *Session) takesRequests() bool {
 
 // ReceiveAudio adds a packet of the caller's audio, in the call's format. It copies payload.
 func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
-	caller := s.tracks[0].received
+	caller := s.tracks[0].jitter
 	missed := caller.Put(timestamp, payload)
 	if s.service.pacer.packetArrived(s, time.Now(), missed) {
 		caller.Skip() // later ticks wait for such packets
@@ -129,7 +129,7 @@ func (s *Session) ReceiveVoice(voice int, format audio.Format, timestamp uint32,
 		s.ReceiveAudio(timestamp, payload)
 		return
 	}
-	s.tracks[voice].received.Put(timestamp, payload)
+	s.tracks[voice].jitter.Put(timestamp, payload)
 }
 
 // setVoiceFormat sets the format of a voice from its next packet on, and reports whether it is supported. Packets
@@ -253,7 +253,7 @@ func (s *Session) releaseCall(call Call) {
 func (s *Session) attachCall(call Call) {
 	s.tickMu.Lock()
 	for _, t := range s.tracks {
-		t.received.Reset()
+		t.jitter.Reset()
 	}
 	s.call = call
 	s.tickMu.Unlock()
@@ -292,15 +292,15 @@ func (s *Session) hangUpProvider() {
 
 // recordSent records a message to the provider if this is a test.
 func (s *Session) recordSent(event aiprotocol.Event) {
-	if s.probe != nil {
-		s.probe.record(event, &s.probe.lastSent)
+	if s.testCall != nil {
+		s.testCall.record(event, &s.testCall.lastSent)
 	}
 }
 
 // recordReceived records a message from the provider if this is a test.
 func (s *Session) recordReceived(event aiprotocol.Event) {
-	if s.probe != nil {
-		s.probe.record(event, &s.probe.lastReceived)
+	if s.testCall != nil {
+		s.testCall.record(event, &s.testCall.lastReceived)
 	}
 }
 

@@ -435,7 +435,7 @@ func TestALongTestOfAProvider(t *testing.T) {
 	}
 
 	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
+	report, err := h.TestProvider(t.Context(), account(p, "g711_ulaw"))
 	if err != nil {
 		t.Fatal(err)
 	}

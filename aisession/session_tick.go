@@ -75,7 +75,7 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 
 func (s *Session) tickToProvider(t *track, now time.Time) {
 	for want := t.toProvider.SamplesNeeded(); want > 0; want = t.toProvider.SamplesNeeded() {
-		payload, missing := t.received.Next(s.scratch[:0], want)
+		payload, missing := t.jitter.Next(s.scratch[:0], want)
 		s.scratch = payload[:0]
 		if missing > 0 {
 			t.toProvider.Conceal(missing)

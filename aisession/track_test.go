@@ -20,12 +20,12 @@ func TestAProviderThatListensHearsWhatComesLate(t *testing.T) {
 		}
 
 		packet := make([]byte, 160)
-		track.received.Put(0, packet)
+		track.jitter.Put(0, packet)
 		for range 26 {
-			_, _ = track.received.Next(nil, len(packet))
+			_, _ = track.jitter.Next(nil, len(packet))
 		}
-		track.received.Put(160, packet)
-		if heard := track.received.Stats().Late == 0; heard != listens {
+		track.jitter.Put(160, packet)
+		if heard := track.jitter.Stats().Late == 0; heard != listens {
 			t.Errorf("listens %v: heard %v", listens, heard)
 		}
 	}

@@ -44,7 +44,7 @@ func (f *fakeSessions) UpdateCall(_ context.Context, u aisession.CallUpdate) err
 	return f.refuse
 }
 
-func (f *fakeSessions) Test(_ context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
+func (f *fakeSessions) TestProvider(_ context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
 	f.tested = append(f.tested, p)
 	return f.report, f.refuse
 }

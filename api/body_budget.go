@@ -28,7 +28,7 @@ func strangerLimits() bodyLimits {
 
 // callerLimits apply to authenticated callers.
 func callerLimits() bodyLimits {
-	return bodyLimits{bytes: 1 << 20, depth: maxDepth, values: 50_000, heldBytes: 64 << 20, shares: 4}
+	return bodyLimits{bytes: 1 << 20, depth: maxNestingDepth, values: 50_000, heldBytes: 64 << 20, shares: 4}
 }
 
 const (
@@ -41,9 +41,9 @@ const (
 type bodyBudget struct {
 	limits bodyLimits
 
-	mu      sync.Mutex
-	held    int64
-	holders map[string]int64 // bytes held, by address or account
+	mu        sync.Mutex
+	heldBytes int64
+	holders   map[string]int64 // bytes held, by address or account
 }
 
 func newBodyBudget(limits bodyLimits) *bodyBudget {
@@ -56,10 +56,10 @@ func (b *bodyBudget) take(holder string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	share := b.limits.heldBytes / b.limits.shares
-	if b.held+n > b.limits.heldBytes || b.holders[holder]+n > share {
+	if b.heldBytes+n > b.limits.heldBytes || b.holders[holder]+n > share {
 		return false
 	}
-	b.held += n
+	b.heldBytes += n
 	b.holders[holder] += n
 	return true
 }
@@ -67,7 +67,7 @@ func (b *bodyBudget) take(holder string, n int64) bool {
 func (b *bodyBudget) giveBack(holder string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held -= n
+	b.heldBytes -= n
 	b.holders[holder] -= n
 	if b.holders[holder] == 0 {
 		delete(b.holders, holder)
@@ -78,7 +78,7 @@ func (b *bodyBudget) giveBack(holder string, n int64) {
 // request's goroutine only.
 type bodyLease struct {
 	strangers, callers *bodyBudget
-	taken              []takenBytes
+	reservations       []takenBytes
 }
 
 type takenBytes struct {
@@ -101,15 +101,15 @@ func (l *bodyLease) take(budget *bodyBudget, holder string, n int64) error {
 	if !budget.take(holder, n) {
 		return fault.Unavailable(nil, time.Second, "Too many requests with a body at once")
 	}
-	l.taken = append(l.taken, takenBytes{budget, holder, n})
+	l.reservations = append(l.reservations, takenBytes{budget, holder, n})
 	return nil
 }
 
 func (l *bodyLease) release() {
-	for _, t := range l.taken {
+	for _, t := range l.reservations {
 		t.budget.giveBack(t.holder, t.bytes)
 	}
-	l.taken = nil
+	l.reservations = nil
 }
 
 const contextBody = "body"

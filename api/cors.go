@@ -16,22 +16,22 @@ import (
 // cookies to protect but those of the OpenID Connect login, which other sites do not get: a
 // client sends its token itself.
 type origins struct {
-	log     *slog.Logger
-	allowed map[string]bool // in lower case
-	any     bool
+	log            *slog.Logger
+	allowedOrigins map[string]bool // in lower case
+	any            bool
 
-	mu     sync.Mutex
-	warned map[string]bool // refused origins that the log has named
+	mu            sync.Mutex
+	warnedOrigins map[string]bool // refused origins that the log has named
 }
 
-// maxWarned bounds the refused origins that the log names: their texts are the clients'.
-const maxWarned = 100
+// maxWarnedOrigins bounds the refused origins that the log names: their texts are the clients'.
+const maxWarnedOrigins = 100
 
 func newOrigins(allowed []string, log *slog.Logger) *origins {
-	o := &origins{log: log, allowed: map[string]bool{}, warned: map[string]bool{}}
+	o := &origins{log: log, allowedOrigins: map[string]bool{}, warnedOrigins: map[string]bool{}}
 	for _, origin := range allowed {
 		o.any = o.any || origin == anyOrigin
-		o.allowed[strings.ToLower(origin)] = true
+		o.allowedOrigins[strings.ToLower(origin)] = true
 	}
 	return o
 }
@@ -92,7 +92,7 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 // way. A proxy that ends TLS says so in X-Forwarded-Proto, which no browser sets; behind one
 // that does not, either scheme is the request's own.
 func (o *origins) admits(r *http.Request, origin string) bool {
-	if o.any || o.allowed[strings.ToLower(origin)] {
+	if o.any || o.allowedOrigins[strings.ToLower(origin)] {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -110,9 +110,9 @@ func (o *origins) warn(origin string) {
 	}
 
 	o.mu.Lock()
-	known := o.warned[origin] || len(o.warned) >= maxWarned
+	known := o.warnedOrigins[origin] || len(o.warnedOrigins) >= maxWarnedOrigins
 	if !known {
-		o.warned[origin] = true
+		o.warnedOrigins[origin] = true
 	}
 	o.mu.Unlock()
 

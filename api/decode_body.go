@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-const maxDepth = 100 // of nested arrays and objects
+const maxNestingDepth = 100 // of nested arrays and objects
 
 const invalidBody = "Invalid request body"
 

@@ -26,9 +26,9 @@
 //   - decode_body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
-//   - routes_portal.go, routes_oidc.go: logins
-//   - routes_directory.go, routes_accounts.go, routes_users.go, routes_apikeys.go, routes_audit.go:
-//     accounts, users, devices, keys; the audit log
+//   - routes_portal.go, routes_loginrules.go, routes_oidc.go: logins
+//   - routes_directory.go, routes_accounts.go, routes_users.go, routes_devices.go, routes_apikeys.go,
+//     routes_audit.go: accounts, users, devices, keys; the audit log
 //   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go,
 //     routes_deadletters.go: events in, the events channel, webhooks, explanations, dead letters
 //   - routes_reports.go, routes_queueconfig.go, routes_alerts.go, routes_feeds.go: reports,

@@ -35,11 +35,11 @@ const (
 // It decodes a member when it is read, so that a body costs no more memory than its bytes
 // and the members that the request has.
 type jsonObject struct {
-	raw    jsonscan.Value // an object, or nil
-	taken  []string       // names of the members that were read
-	path   string         // of the object in the body, "" or ending in "."
-	faults *[]fault.Field
-	nested []*jsonObject
+	raw       jsonscan.Value // an object, or nil
+	readNames []string       // names of the members that were read
+	path      string         // of the object in the body, "" or ending in "."
+	faults    *[]fault.Field
+	children  []*jsonObject
 
 	nullIsAbsent bool // see withoutNulls
 }
@@ -60,7 +60,7 @@ func (o *jsonObject) withoutNulls() *jsonObject {
 // inner returns the nested object raw, which the body has at path.
 func (o *jsonObject) inner(path string, raw jsonscan.Value) *jsonObject {
 	inner := &jsonObject{raw: raw, path: o.path + path + ".", faults: o.faults}
-	o.nested = append(o.nested, inner)
+	o.children = append(o.children, inner)
 	return inner
 }
 
@@ -83,13 +83,13 @@ func (o *jsonObject) lookUp(name string) (found jsonscan.Value) {
 	return found
 }
 
-// take returns a member and marks it as read. It returns nil if the member is absent or
+// member returns a member and marks it as read. It returns nil if the member is absent or
 // was read before.
-func (o *jsonObject) take(name string, need requirement) jsonscan.Value {
+func (o *jsonObject) member(name string, need requirement) jsonscan.Value {
 	var found jsonscan.Value
-	if !slices.Contains(o.taken, name) {
+	if !slices.Contains(o.readNames, name) {
 		found = o.lookUp(name)
-		o.taken = append(o.taken, name)
+		o.readNames = append(o.readNames, name)
 	}
 	if found == nil && need == required {
 		o.fault(name, "required", "is required")
@@ -97,10 +97,10 @@ func (o *jsonObject) take(name string, need requirement) jsonscan.Value {
 	return found
 }
 
-// takeKind is take for a member that must be of a kind. For another one, including null,
+// memberOfKind is take for a member that must be of a kind. For another one, including null,
 // it adds an error and returns nil.
-func (o *jsonObject) takeKind(name string, need requirement, kind jsonscan.Kind, want string) jsonscan.Value {
-	found := o.take(name, need)
+func (o *jsonObject) memberOfKind(name string, need requirement, kind jsonscan.Kind, want string) jsonscan.Value {
+	found := o.member(name, need)
 	if found != nil && found.Kind() != kind {
 		o.fault(name, "wrong_type", "must be "+want)
 		return nil
@@ -111,12 +111,12 @@ func (o *jsonObject) takeKind(name string, need requirement, kind jsonscan.Kind,
 // Has reports whether the member is present and was not read yet, for members whose absence
 // differs from the zero value.
 func (o *jsonObject) Has(name string) bool {
-	return !slices.Contains(o.taken, name) && o.lookUp(name) != nil
+	return !slices.Contains(o.readNames, name) && o.lookUp(name) != nil
 }
 
 // String reads a string; a required one must not be empty.
 func (o *jsonObject) String(name string, need requirement) string {
-	found := o.takeKind(name, need, jsonscan.String, "a string")
+	found := o.memberOfKind(name, need, jsonscan.String, "a string")
 	text, _ := found.Text()
 	if found != nil && len(text) == 0 && need == required {
 		o.fault(name, "required", "must not be empty")
@@ -126,7 +126,7 @@ func (o *jsonObject) String(name string, need requirement) string {
 
 // Int reads a whole number.
 func (o *jsonObject) Int(name string, need requirement) int64 {
-	found := o.take(name, need)
+	found := o.member(name, need)
 	if found == nil {
 		return 0
 	}
@@ -142,7 +142,7 @@ func (o *jsonObject) Int(name string, need requirement) int64 {
 
 // Number reads an optional number; nil: it is absent.
 func (o *jsonObject) Number(name string) *float64 {
-	found := o.takeKind(name, optional, jsonscan.Number, "a number")
+	found := o.memberOfKind(name, optional, jsonscan.Number, "a number")
 	if found == nil {
 		return nil
 	}
@@ -158,14 +158,14 @@ func (o *jsonObject) Number(name string) *float64 {
 
 // Bool reads a boolean.
 func (o *jsonObject) Bool(name string, need requirement) bool {
-	return string(o.takeKind(name, need, jsonscan.Bool, "a boolean")) == "true"
+	return string(o.memberOfKind(name, need, jsonscan.Bool, "a boolean")) == "true"
 }
 
 // Strings reads an array of strings.
 func (o *jsonObject) Strings(name string, need requirement) []string {
 	var all []string
 	i := 0
-	for element := range o.takeKind(name, need, jsonscan.Array, "an array of strings").Elements() {
+	for element := range o.memberOfKind(name, need, jsonscan.Array, "an array of strings").Elements() {
 		text, ok := element.Text()
 		if ok {
 			all = append(all, string(text))
@@ -181,13 +181,13 @@ func (o *jsonObject) Strings(name string, need requirement) []string {
 
 // Object reads a nested object. It is never nil: an absent one has no members.
 func (o *jsonObject) Object(name string, need requirement) *jsonObject {
-	return o.inner(name, o.takeKind(name, need, jsonscan.Object, "an object"))
+	return o.inner(name, o.memberOfKind(name, need, jsonscan.Object, "an object"))
 }
 
 // Objects reads an array of objects.
 func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) {
 	i := 0
-	for element := range o.takeKind(name, need, jsonscan.Array, "an array of objects").Elements() {
+	for element := range o.memberOfKind(name, need, jsonscan.Array, "an array of objects").Elements() {
 		elementName := name + "[" + strconv.Itoa(i) + "]"
 		if element.Kind() == jsonscan.Object {
 			all = append(all, o.inner(elementName, element))
@@ -222,7 +222,7 @@ func (o *jsonObject) Err(message string) error {
 func (o *jsonObject) addUnknownFaults() {
 	var unknown []string
 	o.raw.Each(func(key []byte, _ jsonscan.Value) {
-		if len(unknown) < maxFaults && !slices.Contains(o.taken, string(key)) {
+		if len(unknown) < maxFaults && !slices.Contains(o.readNames, string(key)) {
 			unknown = append(unknown, string(key))
 		}
 	})
@@ -232,7 +232,7 @@ func (o *jsonObject) addUnknownFaults() {
 		o.fault(name, "unknown", "is not a field of this request")
 	}
 
-	for _, inner := range o.nested {
+	for _, inner := range o.children {
 		inner.addUnknownFaults()
 	}
 }

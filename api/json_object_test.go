@@ -23,7 +23,8 @@ func TestObjectReadsEveryKind(t *testing.T) {
 	if !o.Has("s") || o.Has("z") {
 		t.Error("Has")
 	}
-	if s, b, n, l := o.String("s", required), o.takeKind("b", required, jsonscan.Bool, "a boolean") != nil, o.Int("n",
+	if s, b, n, l := o.String("s", required), o.memberOfKind("b", required, jsonscan.Bool,
+		"a boolean") != nil, o.Int("n",
 		required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
 		t.Error(s, b, n, l)
 	}
@@ -42,7 +43,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 func TestObjectGathersEveryFault(t *testing.T) {
 	o := parseObject(t,
 		`{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
-	o.takeKind("b", required, jsonscan.Bool, "a boolean")
+	o.memberOfKind("b", required, jsonscan.Bool, "a boolean")
 	o.Int("n", required)
 	o.Int("huge", optional)
 	o.Int("gone", required)

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
 		requests: f.CounterVec("trunkline_api_requests_total", "HTTP requests, by route, method and class of status.",
 			"route", "method", "status"),
 		seconds: f.NewHistogramVec(
-			metric.Native("trunkline_api_request_seconds",
+			metric.NativeHistogram("trunkline_api_request_seconds",
 				"Duration of HTTP requests, by route and method, without those of subscribers.", 100),
 			[]string{"route", "method"}),
 		inFlight:  f.Gauge("trunkline_api_requests_in_flight", "HTTP requests in progress."),

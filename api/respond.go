@@ -54,8 +54,8 @@ func noContent(c echo.Context, err error) error {
 	return err
 }
 
-// maxSearch bounds the text of a search, in bytes.
-const maxSearch = 256
+// maxSearchLength bounds the text of a search, in bytes.
+const maxSearchLength = 256
 
 // writePage sends the page of a list that the query selects with page_size and start_key.
 // The order is that of the keys, which must be unique. view returns an item's JSON. texts returns
@@ -75,7 +75,7 @@ func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T
 		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 
-	search := strings.ToLower(q.Text("search", maxSearch))
+	search := strings.ToLower(q.Text("search", maxSearchLength))
 	if err := q.Err(); err != nil {
 		return nil, err
 	}

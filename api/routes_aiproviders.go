@@ -44,9 +44,9 @@ type AIProviderOpener interface {
 // SessionTester opens a session with a provider, sends it a tone and returns a report. An
 // error means that it did not try to open a session.
 type SessionTester interface {
-	// Test opens a session, sends a tone of one second and returns a report. The error is set only
+	// TestProvider opens a session, sends a tone of one second and returns a report. The error is set only
 	// for failures on our side; failures of the provider are in the report.
-	Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error)
+	TestProvider(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error)
 }
 
 const aiProvidersPath = "/api/v2/config/ai_providers"
@@ -115,7 +115,7 @@ func (r aiTestRoute) handleTest(c echo.Context, account identity.Account) error 
 		return providerNotFound()
 	}
 
-	report, err := r.tester.Test(c.Request().Context(), provider)
+	report, err := r.tester.TestProvider(c.Request().Context(), provider)
 	if err != nil {
 		return err
 	}

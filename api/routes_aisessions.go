@@ -84,12 +84,12 @@ func readAnnouncement(body *jsonObject) (aiprovider.Announcement, error) {
 	return a, body.Err(invalidBody)
 }
 
-const maxCallText = 128 // Unicode characters in a call's id or number
+const maxCallTextLength = 128 // Unicode characters in a call's id or number
 
 // callText reads an optional id or number of a call.
 func (o *jsonObject) callText(name string) string {
 	text := o.String(name, optional)
-	if utf8.RuneCountInString(text) > maxCallText {
+	if utf8.RuneCountInString(text) > maxCallTextLength {
 		o.fault(name, "too_long", "must have at most 128 characters")
 	}
 	if strings.ContainsFunc(text, unicode.IsControl) {

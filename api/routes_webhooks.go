@@ -161,7 +161,7 @@ func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) er
 
 	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at",
 		"paused_at"} {
-		body.take(name, optional) // the delivery may have changed it since it was read
+		body.member(name, optional) // the delivery may have changed it since it was read
 	}
 
 	config, err := readWebhook(c, body)

@@ -35,16 +35,16 @@ func (p *platformControl) Hangup(ctx context.Context, c aisession.PlatformCall) 
 	return p.request(ctx, c, feed.ActionHangup, "")
 }
 
-// HearCall implements aisession.Platform.
-func (p *platformControl) HearCall(ctx context.Context, c aisession.PlatformCall, h aisession.HearRequest) error {
+// AddListener implements aisession.Platform.
+func (p *platformControl) AddListener(ctx context.Context, c aisession.PlatformCall, h aisession.ListenRequest) error {
 	account, known := p.tree().Account(c.AccountID)
 	if p.control == nil || !known {
 		return errNoPlatformCall()
 	}
 
 	request := control.Request{Caller: asProvider(c, account), Account: account, CallID: c.CallID,
-		Action:      feed.ActionHear,
-		HearRequest: control.HearRequest{ProviderID: c.ProviderID, SessionID: h.SessionID}}
+		Action:        feed.ActionAddListener,
+		ListenRequest: control.ListenRequest{ProviderID: c.ProviderID, SessionID: h.SessionID}}
 
 	if h.ByRule {
 		// Every node has the rule and asks: of actions with one key the first is done.

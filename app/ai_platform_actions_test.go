@@ -96,13 +96,13 @@ func TestAProviderHearsAPlatformsCall(t *testing.T) {
 	of := aisession.PlatformCall{AccountID: "acme", ProviderID: "p1", Call: aiprotocol.Call{CallID: "c1"}}
 
 	for _, byRule := range []bool{false, true} {
-		if err := p.HearCall(ctx, of, aisession.HearRequest{SessionID: "s1", ByRule: byRule}); err != nil {
+		if err := p.AddListener(ctx, of, aisession.ListenRequest{SessionID: "s1", ByRule: byRule}); err != nil {
 			t.Error(err)
 		}
 	}
 
 	of.CallID = "c2"
-	if err := p.HearCall(ctx, of, aisession.HearRequest{}); fault.KindOf(err) != fault.KindNotFound {
+	if err := p.AddListener(ctx, of, aisession.ListenRequest{}); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an unknown call: %v", err)
 	}
 

@@ -82,7 +82,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	return sessions, onSIP, nil
 }
 
-// newListeners returns what has providers hear calls: of this process, unless sessions is nil, and of other nodes.
+// newListeners returns what has providers listen to calls: of this process, unless sessions is nil, and of other nodes.
 func (a *App) newListeners(sessions *aisession.Service, platform aisession.Platform) *listening.Listeners {
 	return listening.New(listening.Deps{
 		Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Platform: platform, Audit: a.audit,
@@ -91,8 +91,8 @@ func (a *App) newListeners(sessions *aisession.Service, platform aisession.Platf
 	})
 }
 
-// buildListeningRules builds what has providers hear the calls of their queues. Every node with actions on calls runs
-// it; an action is sent once.
+// buildListeningRules builds what has providers listen to the calls of their queues. Every node with actions on
+// calls runs it; an action is sent once.
 func (a *App) buildListeningRules(roster listening.Roster, platform aisession.Platform) {
 	rules := listening.NewQueueRules(listening.QueueRulesDeps{Rules: a.providers, Roster: roster,
 		Platform: platform, Log: a.log})

@@ -52,7 +52,7 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 
 	if feeds != nil {
 		a.lifecycle.addRun("control of other nodes",
-			func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
+			func(ctx context.Context) error { return nodes.Answer(ctx, c.SendOnce) })
 	}
 	if !asked {
 		return nil, nil

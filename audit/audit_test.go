@@ -438,7 +438,7 @@ func TestTextsAreBoundedAndPrintable(t *testing.T) {
 
 		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
 		check(t, err)
-		if got := page.Data[0].Actor; len(got) > maxText || strings.ContainsAny(got, "\x00\n\x1b") {
+		if got := page.Data[0].Actor; len(got) > maxTextBytes || strings.ContainsAny(got, "\x00\n\x1b") {
 			t.Errorf("stored %q", got)
 		}
 	})

@@ -34,7 +34,7 @@
 //
 // Run is one goroutine, ended by its context: it extends the chain, publishes and
 // prunes. Another one stores queued entries, many in one statement, and ends when the
-// queue is empty. At most maxQueued reported entries wait; further ones are only logged,
+// queue is empty. At most maxQueuedEntries reported entries wait; further ones are only logged,
 // and counted as failures. Callers of Record wait.
 //
 // Log.mu is held for a few assignments; no function is called while it is held.

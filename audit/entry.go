@@ -171,12 +171,12 @@ const (
 	actorKey  = "apikey:"
 )
 
-// maxText bounds each text of an entry, in bytes.
-const maxText = 256
+// maxTextBytes bounds each text of an entry, in bytes.
+const maxTextBytes = 256
 
 // clean returns text as it is stored: bounded, valid UTF-8 and printable.
 func clean(text string) string {
-	if len(text) <= maxText && utf8.ValidString(text) && strings.IndexFunc(text, unprintable) < 0 {
+	if len(text) <= maxTextBytes && utf8.ValidString(text) && strings.IndexFunc(text, unprintable) < 0 {
 		return text
 	}
 
@@ -185,9 +185,9 @@ func clean(text string) string {
 			return '?'
 		}
 		return r
-	}, strings.ToValidUTF8(text[:min(len(text), maxText)], "?"))
+	}, strings.ToValidUTF8(text[:min(len(text), maxTextBytes)], "?"))
 
-	return text[:min(len(text), maxText)]
+	return text[:min(len(text), maxTextBytes)]
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -65,7 +65,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 		log:  deps.Log,
 		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
 	}
-	l.storing.Run, l.storing.Max = l.storeGroups, maxStored
+	l.storing.Run, l.storing.Max = l.storeGroups, maxEntriesPerInsert
 
 	return l, nil
 }

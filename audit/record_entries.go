@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxQueued    = 10_000 // reported entries in the queue
-	maxStored    = 200    // entries in one statement
-	storeTimeout = 10 * time.Second
+	maxQueuedEntries    = 10_000 // reported entries in the queue
+	maxEntriesPerInsert = 200    // entries in one statement
+	storeTimeout        = 10 * time.Second
 )
 
 // entryGroup has the queued entries of one call of Record or Report.
@@ -60,7 +60,7 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	entries = cleanAll(entries)
 	l.logEntries(ctx, true, entries)
 	n := int64(len(entries))
-	if l.queuedReports.Add(n) > maxQueued {
+	if l.queuedReports.Add(n) > maxQueuedEntries {
 		l.queuedReports.Add(-n)
 		l.metrics.failures.Add(float64(n))
 		return
@@ -102,7 +102,7 @@ func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) err
 		return err
 	}
 
-	for some := range slices.Chunk(entries, maxStored) {
+	for some := range slices.Chunk(entries, maxEntriesPerInsert) {
 		if err := insertPending(ctx, tx, cleanAll(some)); err != nil {
 			l.metrics.failures.Add(float64(len(some)))
 			return err
@@ -163,7 +163,7 @@ func (l *Log) storeGroups(groups []entryGroup) error {
 	defer cancel()
 
 	err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
-		for rest := range slices.Chunk(entries, maxStored) { // several only if one caller has many entries
+		for rest := range slices.Chunk(entries, maxEntriesPerInsert) { // several only if one caller has many entries
 			if err := insertPending(ctx, db, rest); err != nil {
 				return err
 			}
@@ -186,7 +186,7 @@ func (l *Log) wakeChain() {
 	}
 }
 
-// insertPending stores up to maxStored entries as pending, in one statement.
+// insertPending stores up to maxEntriesPerInsert entries as pending, in one statement.
 func insertPending(ctx context.Context, db sqldb.Runner, entries []Entry) error {
 	const fields = 8
 	query := []byte(`INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome) VALUES `)

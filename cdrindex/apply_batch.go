@@ -26,16 +26,17 @@ type storedCall struct {
 
 // precedence decides which of two records of a call is its row.
 type precedence struct {
-	started int64
-	from    sourcePosition
-	outcome *int64 // of a record that is one of several of the call; nil: it replaces those before it
+	startedAt int64
+	from      sourcePosition
+	outcome   *int64 // of a record that is one of several of the call; nil: it replaces those before it
 }
 
 // compare orders by precedence, the row last: two of several records of a call by their outcome, then by
 // their start, and other records by their position.
 func (p *precedence) compare(o *precedence) int {
 	if p.outcome != nil && o.outcome != nil {
-		return cmp.Or(cmp.Compare(*p.outcome, *o.outcome), cmp.Compare(p.started, o.started), p.from.compare(o.from))
+		return cmp.Or(cmp.Compare(*p.outcome, *o.outcome), cmp.Compare(p.startedAt, o.startedAt),
+			p.from.compare(o.from))
 	}
 	return p.from.compare(o.from)
 }

@@ -48,7 +48,7 @@ func (x *Index) EraseCalls(ctx context.Context, rows []event.CDR) error {
 	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		calls := make([]storedCall, len(rows))
 		for i := range rows {
-			calls[i] = storedCall{callKey{rows[i].AccountID, rows[i].CallID}, precedence{started: rows[i].Timestamp}}
+			calls[i] = storedCall{callKey{rows[i].AccountID, rows[i].CallID}, precedence{startedAt: rows[i].Timestamp}}
 		}
 		return x.deleteCalls(ctx, tx, calls)
 	})

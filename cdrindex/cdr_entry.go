@@ -24,8 +24,8 @@ type sourcePosition struct {
 	partition int // of cdr.raw; below zero: not known, -1 less the partition of cdr
 	// packed position in cdr.raw (the offset in cdr, where that is not known), and above it the
 	// generation of cdr
-	offset   int64
-	recorded int64 // Unix milliseconds, the record's time
+	offset     int64
+	recordedMS int64 // Unix milliseconds, the record's time
 }
 
 // generationShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,
@@ -39,7 +39,7 @@ func (s sourcePosition) compare(o sourcePosition) int {
 	if s.partition == o.partition {
 		return cmp.Compare(s.offset, o.offset)
 	}
-	return cmp.Or(cmp.Compare(s.recorded, o.recorded), cmp.Compare(s.partition, o.partition))
+	return cmp.Or(cmp.Compare(s.recordedMS, o.recordedMS), cmp.Compare(s.partition, o.partition))
 }
 
 // decodeEntry parses a record. It rejects values that the database could not store or would
@@ -53,7 +53,7 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 		return e, err
 	}
 
-	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
+	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recordedMS: r.Time.UnixMilli()}
 	// Records of before that header are ordered by their place in cdr.
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err == nil {
@@ -61,7 +61,7 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	}
 
 	e.from.offset |= generation << generationShift
-	e.started = e.row.Timestamp
+	e.startedAt = e.row.Timestamp
 	// Of several phones that rang, the one that talked is the call's row, whichever record comes last.
 	if r.Header(event.HeaderOneOfSeveral) != nil {
 		e.outcome = new(int64(connection(&e.row)))

@@ -54,9 +54,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Records of the cdr topic processed, by result. Alert on invalid ones.", "result"),
 		batches: f.Counter("trunkline_cdrindex_batches_total", "Batches of records committed to the database."),
 		batch: f.NewHistogram(
-			metric.Native("trunkline_cdrindex_batch_seconds", "Writing one batch to the database.", 160)),
+			metric.NativeHistogram("trunkline_cdrindex_batch_seconds", "Writing one batch to the database.", 160)),
 		delay: f.NewHistogram(
-			metric.Native("trunkline_cdrindex_delay_seconds",
+			metric.NativeHistogram("trunkline_cdrindex_delay_seconds",
 				"Time from the Kafka timestamp of a batch's first record until its row is stored.", 160)),
 		errors: f.CounterVec("trunkline_cdrindex_errors_total",
 			"Errors, by kind. They were retried or returned to the caller.", "kind"),
@@ -64,7 +64,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Records that were deleted or damaged before they were indexed."),
 		restarts: f.CounterVec("trunkline_cdrindex_log_restarts_total",
 			"Partitions of the cdr topic found truncated or created again.", "kind"),
-		queries: f.NewHistogramVec(metric.Native("trunkline_cdrindex_query_seconds", "Queries, by kind.", 160),
+		queries: f.NewHistogramVec(metric.NativeHistogram("trunkline_cdrindex_query_seconds", "Queries, by kind.", 160),
 			[]string{"kind"}),
 		lag: lag.New("trunkline_cdrindex_lag_seconds",
 			"Age of the oldest record that was read and is not stored yet, 0 when there is none."),

@@ -62,7 +62,7 @@ func rowValues(values []any, e *entry) []any {
 // callValues are an entry's values for callColumns, in values' memory.
 func callValues(values []any, e *entry) []any {
 	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, nullable(e.endedLater),
-		int64(e.from.partition), e.from.offset, e.from.recorded, nullable(e.outcome))
+		int64(e.from.partition), e.from.offset, e.from.recordedMS, nullable(e.outcome))
 }
 
 func nullable(n *int64) any {

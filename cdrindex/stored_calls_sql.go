@@ -33,7 +33,7 @@ func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.BulkTx, old []storedC
 const storedCallColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded, c.outcome`
 
 func (p *storedCall) targets() []any {
-	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded, &p.outcome}
+	return []any{&p.account, &p.call, &p.startedAt, &p.from.partition, &p.from.offset, &p.from.recordedMS, &p.outcome}
 }
 
 // forceNestedLoops disables other plans: a batch is small compared to the tables, even if the
@@ -74,10 +74,10 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) 
 
 func deleteCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) error {
 	accounts, calls, started := make([]string, len(old)), make([]string, len(old)), make([]int64, len(old))
-	first, last := old[0].started, old[0].started
+	first, last := old[0].startedAt, old[0].startedAt
 	for i, p := range old {
-		accounts[i], calls[i], started[i] = p.account, p.call, p.started
-		first, last = min(first, p.started), max(last, p.started)
+		accounts[i], calls[i], started[i] = p.account, p.call, p.startedAt
+		first, last = min(first, p.startedAt), max(last, p.startedAt)
 	}
 
 	_, err := tx.ExecContext(ctx,
@@ -132,7 +132,7 @@ func deleteCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) 
 
 		_, err = tx.ExecContext(ctx,
 			`DELETE FROM `+rowsTable+` WHERE account_id = $1 AND call_id = $2 AND started = $3`,
-			p.account, p.call, p.started)
+			p.account, p.call, p.startedAt)
 		if err != nil {
 			return err
 		}

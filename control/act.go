@@ -73,10 +73,10 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 // dispatch sends an action to the node with its feed, or does it on a call of our own.
 func (s *Service) dispatch(ctx context.Context, a *action) error {
 	if a.Command.Feed != "" {
-		return s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend)
+		return s.nodes.Send(ctx, a.Command.Feed, a.ID, s.SendOnce)
 	}
-	return s.TakeAndSend(ctx, a.ID, func(ctx context.Context, _ string, c feed.Command) error {
-		return s.placed.HangUp(ctx, c.CallID)
+	return s.SendOnce(ctx, a.ID, func(ctx context.Context, _ string, c feed.Command) error {
+		return s.ownCalls.HangUp(ctx, c.CallID)
 	})
 }
 
@@ -86,7 +86,8 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	user := r.Caller.Actor()
 	var wait time.Duration
 	if !r.ByRule && !r.ServesCall {
-		wait = s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow})
+		wait = s.limiter.Fail(ctx,
+			identity.Limit{Subject: "control:" + user, Max: maxActionsPerWindow, Window: rateWindow})
 	}
 	if wait > 0 {
 		return nil, false, fault.Limited(wait, "Too many actions: 60 a minute are allowed")
@@ -126,7 +127,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if err != nil || created {
 		// Also after an error: the row may be there.
 		select {
-		case s.stored <- struct{}{}:
+		case s.storedSignal <- struct{}{}:
 		default:
 		}
 		return a, false, err
@@ -151,21 +152,21 @@ func sameRequest(earlier *action, request string) error {
 	return nil
 }
 
-// TakeAndSend sends the command of an action over this node's connection, once. It is called
+// SendOnce sends the command of an action over this node's connection, once. It is called
 // on the node that has the feed.
-func (s *Service) TakeAndSend(ctx context.Context, id string,
+func (s *Service) SendOnce(ctx context.Context, id string,
 	send func(ctx context.Context, feed string, c feed.Command) error) error {
 	a, err := s.findAction(ctx, `id = $1`, id)
 	if err != nil {
 		return err
 	}
 
-	taken, err := s.change(ctx, a, Sent, "", "", "", Asked)
+	isFirst, err := s.change(ctx, a, Sent, "", "", "", Asked)
 	if err != nil {
 		return err
 	}
 
-	if !taken {
+	if !isFirst {
 		return fault.Conflict("The action was sent already")
 	}
 

@@ -93,7 +93,7 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 
 	now := s.now().UnixMilli()
 	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds())
+		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-retention.Milliseconds())
 		if err != nil {
 			return err
 		}
@@ -146,8 +146,8 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 		n, err := s.db.ExecWithoutTx(ctx,
 			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5,
 			idem_key = CASE WHEN $6 THEN NULL ELSE idem_key END WHERE id = $7 AND state = $8`, string(to), eventID,
-			message, string(kind), s.now().UnixMilli(), to == Refused && a.Command.Action == feed.ActionHear, a.ID,
-			string(state))
+			message, string(kind), s.now().UnixMilli(), to == Refused && a.Command.Action == feed.ActionAddListener,
+			a.ID, string(state))
 		if err != nil {
 			return false, sqldb.Wrap(err, "storing the state of an action")
 		}
@@ -182,7 +182,7 @@ func (s *Service) announce(ctx context.Context, a *action) {
 	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID,
 		a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
 	if err == nil {
-		err = s.publish.Publish(ctx, a.AccountID, data)
+		err = s.publisher.Publish(ctx, a.AccountID, data)
 	}
 
 	if err == nil {

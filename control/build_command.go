@@ -23,7 +23,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	}
 
 	e, err := findEntry(entries, r)
-	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
+	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.ownCalls != nil {
 		return s.buildOwn(ctx, r)
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		}
 	}
 
-	if r.Action == feed.ActionHear {
+	if r.Action == feed.ActionAddListener {
 		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.NumberOf(e.Caller)
 		return c, nil
 	}
@@ -83,7 +83,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 
 // buildOwn returns the command for a call of Trunkline's own, which no feed knows: it has no feed.
 func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, error) {
-	account, err := s.placed.CheckCancel(ctx, r.Caller, r.CallID)
+	account, err := s.ownCalls.CheckCancel(ctx, r.Caller, r.CallID)
 	if err != nil {
 		return nil, err
 	}

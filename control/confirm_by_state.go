@@ -58,7 +58,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 			return fault.Conflict("The call is not held")
 		}
 		return nil
-	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge, feed.ActionHear:
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge, feed.ActionAddListener:
 		if e.State != event.Talking && e.State != event.Held {
 			return fault.Conflict("Nobody talks in the call")
 		}
@@ -111,7 +111,7 @@ func (a *action) targetKey() state.Key {
 // yet, or entries is nil: the state is not known.
 func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	c := &a.Command
-	if c.Action == feed.ActionHear { // its session tells of itself, by ai.session
+	if c.Action == feed.ActionAddListener { // its session tells of itself, by ai.session
 		return 0, true
 	}
 	if entries == nil {
@@ -207,7 +207,7 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 
 	select {
 	case <-ctx.Done():
-	case <-s.stored:
+	case <-s.storedSignal:
 	case <-timer.C:
 	}
 }
@@ -277,7 +277,7 @@ func (s *Service) stateOf(ctx context.Context, account string,
 	listened := make(map[string]bool) // ids of actions
 	for _, a := range actions {
 		switch {
-		case a.Command.Feed == "" || a.Command.Action == feed.ActionHear: // the state does not tell
+		case a.Command.Feed == "" || a.Command.Action == feed.ActionAddListener: // the state does not tell
 		case a.Command.Action.Monitors():
 			listened[a.ID] = true
 		default:
@@ -315,11 +315,11 @@ func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]
 	if a.Command.Feed != "" {
 		return done(a, entries)
 	}
-	if s.placed == nil { // another node follows it
+	if s.ownCalls == nil { // another node follows it
 		return 0, false
 	}
 
-	ended, err := s.placed.HasEnded(ctx, a.Command.CallID)
+	ended, err := s.ownCalls.HasEnded(ctx, a.Command.CallID)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the state of a call is not known, will retry", "action_id", a.ID, "error", err)
 	}

@@ -27,7 +27,7 @@
 // unique index: a second one before the end of the first is refused. There
 // are no locks but those of the database.
 //
-// Read request.go (what is asked, and by whom) and act.go (from a request to its answer), then
+// Read action_request.go (what is asked, and by whom) and act.go (from a request to its answer), then
 // build_command.go (the agent or call, and the command), confirm_by_state.go (the end of an action),
 // action_status.go (what clients see), nodes_redis.go (the way to another node) and actions_sql.go (SQL).
 package control

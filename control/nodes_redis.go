@@ -19,12 +19,12 @@ type Nodes interface {
 	// Send has take called on a node that is connected to the feed's platform, and returns its
 	// error. Returns fault.KindUnavailable if no node is connected, or if the node does not
 	// answer.
-	Send(ctx context.Context, feedName, actionID string, take Take) error
+	Send(ctx context.Context, feedName, actionID string, take SendOnce) error
 }
 
-// Take sends an action's command by send, unless it was sent before. Service.TakeAndSend is
+// SendOnce sends an action's command by send, unless it was sent before. Service.SendOnce is
 // one.
-type Take func(ctx context.Context, actionID string, send func(context.Context, string, feed.Command) error) error
+type SendOnce func(ctx context.Context, actionID string, send func(context.Context, string, feed.Command) error) error
 
 // Feeds has the connections of this node; *feed.Service implements it.
 type Feeds interface {
@@ -63,7 +63,7 @@ type sendOrder struct {
 func (n *RedisNodes) channel(node string) string { return n.Prefix + "control:orders:" + node }
 
 // Send implements Nodes.
-func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take Take) error {
+func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take SendOnce) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 
@@ -126,7 +126,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 }
 
 // Answer does the actions that other nodes send, each in a goroutine, until ctx ends.
-func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
+func (n *RedisNodes) Answer(ctx context.Context, take SendOnce) error {
 	if n.Feeds == nil {
 		<-ctx.Done()
 		return nil
@@ -139,13 +139,13 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 			return
 		}
 		// A platform may take seconds: the next order does not wait for it.
-		go n.takeAndReply(ctx, o, take)
+		go n.sendAndReply(ctx, o, take)
 	})
 
 	return nil
 }
 
-func (n *RedisNodes) takeAndReply(ctx context.Context, o sendOrder, take Take) {
+func (n *RedisNodes) sendAndReply(ctx context.Context, o sendOrder, take SendOnce) {
 	// An order that was taken is answered also while this node ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()

@@ -62,7 +62,7 @@ func newNodes(t *testing.T) (w *world, theirs *node, kill func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = far.Answer(ctx, w.service.TakeAndSend) // ends with ctx
+		_ = far.Answer(ctx, w.service.SendOnce) // ends with ctx
 	}()
 
 	kill = func() { cancel(); <-ended }

@@ -18,13 +18,13 @@ import (
 var migrations embed.FS
 
 const (
-	keepFor        = 24 * time.Hour // the rows, and so the Idempotency-Keys
-	storeTimeout   = 5 * time.Second
-	confirmTimeout = 10 * time.Second
-	watchInterval  = 200 * time.Millisecond
-	sweepInterval  = 5 * time.Second
-	rateWindow     = time.Minute
-	rateMax        = 60 // actions of a user in rateWindow
+	retention           = 24 * time.Hour // the rows, and so the Idempotency-Keys
+	storeTimeout        = 5 * time.Second
+	confirmTimeout      = 10 * time.Second
+	watchInterval       = 200 * time.Millisecond
+	sweepInterval       = 5 * time.Second
+	rateWindow          = time.Minute
+	maxActionsPerWindow = 60 // actions of a user in rateWindow
 )
 
 // Roster has the state of agents and calls.
@@ -91,14 +91,14 @@ type Service struct {
 	users        Users
 	limiter      identity.Limiter
 	destinations Destinations
-	publish      Publisher
+	publisher    Publisher
 	nodes        Nodes
-	placed       OwnCalls // nil: this process has none
+	ownCalls     OwnCalls // nil: this process has none
 	audit        *audit.Log
 	log          *slog.Logger
 	now          func() time.Time
 	metrics      *prometheus.CounterVec
-	stored       chan struct{} // has one element after an action was stored: Run has something to follow
+	storedSignal chan struct{} // has one element after an action was stored: Run has something to follow
 }
 
 // New migrates the tables and returns the service.
@@ -110,6 +110,6 @@ func New(ctx context.Context, d Deps) (*Service, error) {
 		d.Now = time.Now
 	}
 	return &Service{db: d.DB, roster: d.Roster, users: d.Users, limiter: d.Limiter, destinations: d.Destinations,
-		publish: d.Publisher, nodes: d.Nodes, placed: d.OwnCalls, audit: d.Audit, log: d.Log, now: d.Now,
-		metrics: newMetrics(d.Metrics), stored: make(chan struct{}, 1)}, nil
+		publisher: d.Publisher, nodes: d.Nodes, ownCalls: d.OwnCalls, audit: d.Audit, log: d.Log, now: d.Now,
+		metrics: newMetrics(d.Metrics), storedSignal: make(chan struct{}, 1)}, nil
 }

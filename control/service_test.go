@@ -147,7 +147,7 @@ func (w *world) Publish(_ context.Context, _ string, data []byte) error {
 	return nil
 }
 
-func (w *world) Send(ctx context.Context, _, id string, take Take) error {
+func (w *world) Send(ctx context.Context, _, id string, take SendOnce) error {
 	if w.lost != nil {
 		return w.lost
 	}
@@ -311,7 +311,7 @@ func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
 		t.Run(string(action), func(t *testing.T) {
 			w := newWorld(t)
 			own := &placedCalls{}
-			w.service.placed = own
+			w.service.ownCalls = own
 			r := Request{CallID: "own-1", Action: action}
 
 			if action == feed.ActionTransfer {
@@ -420,7 +420,7 @@ func TestActionsOfAUserHaveARate(t *testing.T) {
 		return fault.KindOf(err)
 	}
 
-	for i := range rateMax {
+	for i := range maxActionsPerWindow {
 		if kind := ask(supervisor); kind != fault.KindNotFound {
 			t.Fatalf("action %d: %s", i+1, kind)
 		}
@@ -438,7 +438,7 @@ func TestActionsOfAUserHaveARate(t *testing.T) {
 func TestABotOnItsOwnCallsHasNoRateAndLeavesNoEntryOfAnUnknownLeg(t *testing.T) {
 	w := newWorld(t)
 	w.service.limiter = identity.NewMemoryLimiter()
-	for i := range rateMax + 1 {
+	for i := range maxActionsPerWindow + 1 {
 		_, err := w.actAs(admin, Request{CallID: "other-leg", Action: feed.ActionHangup, ServesCall: true})
 		if kind := fault.KindOf(err); kind != fault.KindNotFound {
 			t.Fatalf("action %d: %s", i+1, kind)
@@ -691,7 +691,7 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	}
 
 	take := func() error {
-		return w.service.TakeAndSend(t.Context(), all[0].ID,
+		return w.service.SendOnce(t.Context(), all[0].ID,
 			func(context.Context, string, feed.Command) error { t.Error("sent again"); return nil })
 	}
 	if err := take(); fault.KindOf(err) != fault.KindConflict {
@@ -781,8 +781,8 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 	w.wait = time.Minute // of the limit
 	ears := caller(identity.RoleAdmin, "", identity.Limits{})
 	ears.KeyID = "ai_provider:p1"
-	rule := Request{CallID: "call-1", Action: feed.ActionHear, Key: "hear call-1",
-		HearRequest: HearRequest{ProviderID: "p1", SessionID: "s1", ByRule: true}}
+	rule := Request{CallID: "call-1", Action: feed.ActionAddListener, Key: "hear call-1",
+		ListenRequest: ListenRequest{ProviderID: "p1", SessionID: "s1", ByRule: true}}
 	w.refusal = fault.New(fault.KindRefused, "The switch refused: -ERR")
 
 	if _, err := w.actAs(ears, rule); fault.KindOf(err) != fault.KindRefused {
@@ -825,7 +825,7 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 		t.Errorf("a call that waits: %v", err)
 	}
 
-	named := Request{CallID: "call-1", Action: feed.ActionHear}
+	named := Request{CallID: "call-1", Action: feed.ActionAddListener}
 	if _, err := w.actAs(admin, named); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("without a provider: %v", err)
 	}

@@ -92,7 +92,7 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 func startBalancer(t *testing.T, haproxy string, first, second server) (address string) {
 	t.Helper()
 	address = freeport.Address(t)
-	config, err := balancer.Local{Listen: address, Fanout: []balancer.Node{
+	config, err := balancer.LocalFleet{Listen: address, Fanout: []balancer.Node{
 		{Public: first.public, Metrics: first.metrics}, {Public: second.public, Metrics: second.metrics},
 	}, Core: balancer.Node{Public: second.public, Metrics: second.metrics}}.HAProxy()
 	if err != nil {

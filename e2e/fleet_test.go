@@ -31,7 +31,7 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 		t.Skip("NOT TESTED: haproxy is not installed")
 	}
 
-	fleet := balancer.Local{Listen: freeport.Address(t), TLS: true}
+	fleet := balancer.LocalFleet{Listen: freeport.Address(t), TLS: true}
 	for _, n := range nodes {
 		fleet.Fanout = append(fleet.Fanout,
 			balancer.Node{Public: n.address, Metrics: strings.TrimPrefix(n.probes, "http://")})

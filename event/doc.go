@@ -12,7 +12,7 @@
 //   - message.go, type.go, facts.go, nameset.go: the message, its type, its facts, sets of names
 //   - id.go, identity.go, position.go: ids of events, identities that drop repeats, positions in
 //     the raw log
-//   - account.go, placement.go: ids of accounts, and in which partitions an account is
+//   - account_id.go, placement.go: ids of accounts, and in which partitions an account is
 //   - cdr.go, cdr_repair.go: the fields of a call record, and repairs of them
 //   - cloudevent.go: attributes of CloudEvents
 package event

@@ -76,15 +76,15 @@ func (m *snapshots) SearchEntries(ctx context.Context, account string,
 	return found, err
 }
 
-// Visits returns the calls that are in a queue of the account, not of those below it, up to
+// CallsInQueues returns the calls that are in a queue of the account, not of those below it, up to
 // maxSnapshotAge ago. It returns fault.KindUnavailable while the state is not read. The entries
 // must not be modified.
-func (m *snapshots) Visits(ctx context.Context, account string) (calls []*state.Entry, err error) {
+func (m *snapshots) CallsInQueues(ctx context.Context, account string) (calls []*state.Entry, err error) {
 	merged := newMergedEntries()
 	merged.wants = func(e *state.Entry) bool { return e.Kind == state.Call }
 	_, err = m.collect(ctx, everythingOf(account), merged)
 	for key, e := range merged.live {
-		if key.Account == account && e.Visits() {
+		if key.Account == account && e.IsVisit() {
 			calls = append(calls, e)
 		}
 	}
@@ -92,10 +92,10 @@ func (m *snapshots) Visits(ctx context.Context, account string) (calls []*state.
 	return calls, err
 }
 
-// CallVersion returns a number that differs from earlier ones if what Visits returns for the account
-// has changed since. It costs nothing, but follows the state only while Visits is called once in
+// CallsVersion returns a number that differs from earlier ones if what CallsInQueues returns for the account
+// has changed since. It costs nothing, but follows the state only while CallsInQueues is called once in
 // stateLinger.
-func (m *snapshots) CallVersion(account string) int64 { return m.states.versionOfCalls(account) }
+func (m *snapshots) CallsVersion(account string) int64 { return m.states.versionOfCalls(account) }
 
 // everythingOf returns the filter of all events of an account and of those below it.
 func everythingOf(account string) *filter {

@@ -74,7 +74,7 @@ type batch struct {
 	start  int64     // history only: the batch is complete from this offset on
 	end    int64     // the offset after the batch
 	newest event.ID  // highest id of a frame that is no repeat; see markRepeats
-	read   time.Time // the ring only: when its records were read
+	readAt time.Time // the ring only: when its records were read
 }
 
 const (
@@ -154,10 +154,10 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		b.frames = append(b.frames, f)
 	}
 
-	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
+	b.RetainedBytes = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
 		// at most, with every frame compressed
-		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes)
+		b.RetainedBytes += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes)
 	}
 
 	return b, skipped
@@ -178,7 +178,7 @@ func (b *batch) markRepeats(source int64) {
 // interner returns the same string for equal bytes, which saves an allocation
 // per frame. It is not safe for concurrent use.
 type interner struct {
-	known map[string]string
+	texts map[string]string
 	bytes int
 }
 
@@ -190,7 +190,7 @@ const (
 )
 
 func (in *interner) get(b []byte) string {
-	if s, ok := in.known[string(b)]; ok {
+	if s, ok := in.texts[string(b)]; ok {
 		return s
 	}
 
@@ -200,10 +200,10 @@ func (in *interner) get(b []byte) string {
 	}
 
 	in.bytes += len(s) + internedOverhead
-	if in.known == nil || in.bytes > maxInternedBytes {
-		in.known, in.bytes = make(map[string]string), len(s)+internedOverhead
+	if in.texts == nil || in.bytes > maxInternedBytes {
+		in.texts, in.bytes = make(map[string]string), len(s)+internedOverhead
 	}
 
-	in.known[s] = s
+	in.texts[s] = s
 	return s
 }

@@ -67,7 +67,7 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 
 	t.Cleanup(f.tasks.end)
 	s := f.newStream(0, 0, time.Time{})
-	f.follower.followed[0] = &followedPartition{references: math.MaxInt}
+	f.follower.partitions[0] = &followedPartition{references: math.MaxInt}
 	f.follower.setStream(0, s)
 
 	return s
@@ -77,7 +77,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 	stream := newTestStream(b, Config{Settings: Settings{RingBytes: 8 << 20}})
 	f := stream.f
 	for i := range subscribers {
-		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
+		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType,
 			names: event.EveryName})
 		s.interest.follows.add(0)
@@ -120,13 +120,13 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	of := func(int) string { return "root" }
 	s := benchStream(b, 0, of)
 	s.deliver(b.Context(), benchRecords(4000, of))
-	sub := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
+	sub := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connectedAt: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType, names: event.EveryName})
 
 	for b.Loop() {
 		r := s.f.newReplay(sub, []replayStart{{position: positionAt(0)}}, false)
-		if _, err := r.runRound(b.Context()); err != nil || r.sent != 4000 {
-			b.Fatal(r.sent, err)
+		if _, err := r.runRound(b.Context()); err != nil || r.sentCount != 4000 {
+			b.Fatal(r.sentCount, err)
 		}
 	}
 

@@ -62,7 +62,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	if err != nil {
 		f.unregister(s.subscriber)
 		s.markClosed()
-		f.members.delete(s.subscriber)
+		f.subscribers.delete(s.subscriber)
 		// In both cases the connection is hijacked or has ended: there is nobody to whom an error could be written.
 		if errors.Is(err, conn.ErrListener) {
 			f.logger.Error("connection cannot be served", "error", err)
@@ -194,7 +194,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 
 	now := time.Now()
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
-		connected: now, queueLimit: int(f.cfg.QueueBytes)}
+		connectedAt: now, queueLimit: int(f.cfg.QueueBytes)}
 	s.filter.Store(filter)
 	s.lastSeen.Store(now.Unix())
 	s.lastPong.Store(now.Unix())

@@ -230,7 +230,7 @@ func TestCloseIsAnswered(t *testing.T) {
 		t.Errorf("got %v", e)
 	}
 	eventually(t, "the node forgets the connection",
-		func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
+		func() bool { return n.subscribers.count()+n.subscribers.countDisconnecting() == 0 })
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
@@ -256,15 +256,15 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		stalled := n.dial(t, directory.token("root", nil, nil), "")
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
 
-		const events = 30_000                                        // far more than socket buffers hold
-		for i := 0; i < events && n.members.count() == 2; i += 500 { // its close frame waits for a few seconds only
+		const events = 30_000                                            // far more than socket buffers hold
+		for i := 0; i < events && n.subscribers.count() == 2; i += 500 { // its close frame waits for a few seconds only
 			log.put(0, "root", event.QueueCall, runNode(i, i+500)...)
 			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {
 				t.Fatalf("the brisk reader got %v after %d", got, i)
 			}
 		}
 
-		eventually(t, "the stalled one leaves the counts", func() bool { return n.members.count() == 1 })
+		eventually(t, "the stalled one leaves the counts", func() bool { return n.subscribers.count() == 1 })
 		e := stalled.closed()
 		if e.Code != DisconnectTooSlow.Code || !strings.Contains(e.Text, "cc_evt_") {
 			t.Errorf("stalled reader: %v", e)

@@ -97,16 +97,16 @@ func (s *connectionRecord) outcomeBeforeFirst() Outcome {
 
 // connectionEnd is the end of a connection.
 type connectionEnd struct {
-	at time.Time
+	endedAt time.Time
 	// everything before was offered to it; nil: unknown, it ended in a replay without a cursor
-	reached []partitionOffset
-	unsent  []event.ID // the lowest unsent message of each partition
+	reachedOffsets []partitionOffset
+	unsent         []event.ID // the lowest unsent message of each partition
 }
 
 // ensureEnd returns the end of the session and creates it if necessary.
 func (s *connectionRecord) ensureEnd() *connectionEnd {
 	if s.end == nil {
-		s.end = &connectionEnd{at: time.Now()}
+		s.end = &connectionEnd{endedAt: time.Now()}
 	}
 	return s.end
 }
@@ -142,12 +142,12 @@ func (f *Fanout) recordReached(s *subscriber) {
 	case !s.interest.registered:
 	case !s.replaying.Load():
 		for p := range s.interest.follows.all() {
-			end.reached = append(end.reached, partitionOffset{p, f.follower.stream(p).live.next})
+			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{p, f.follower.stream(p).live.next})
 		}
 	case s.tracker != nil:
 		for i := range s.tracker.positions {
 			at := &s.tracker.positions[i]
-			end.reached = append(end.reached, partitionOffset{at.partition, at.next})
+			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{at.partition, at.next})
 		}
 	}
 }
@@ -155,13 +155,13 @@ func (f *Fanout) recordReached(s *subscriber) {
 // pastConnection is a connection that has ended, or a resume that was refused.
 type pastConnection struct {
 	connectionRecord
-	id         string
-	principal  *identity.Principal
-	transport  string
-	connected  time.Time
-	lastID     event.ID
-	disconnect conn.Disconnect
-	refused    bool
+	id          string
+	principal   *identity.Principal
+	transport   string
+	connectedAt time.Time
+	lastID      event.ID
+	disconnect  conn.Disconnect
+	refused     bool
 }
 
 // endedSession returns the session of a connection that has ended. The result shares no
@@ -173,8 +173,8 @@ func (s *subscriber) endedSession(d conn.Disconnect) *pastConnection {
 	session := s.record
 	session.end = &end
 	return &pastConnection{connectionRecord: session, id: s.id, principal: s.principal, transport: s.transportName(),
-		connected: s.connected,
-		lastID:    s.lastID, disconnect: d}
+		connectedAt: s.connectedAt,
+		lastID:      s.lastID, disconnect: d}
 }
 
 // recordRefusal records a resume that was refused because the log no longer has its
@@ -192,13 +192,13 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 	s.record.ensureEnd()
 	f.explanations.pastSessions.add(
 		&pastConnection{connectionRecord: s.record, id: s.id, principal: s.principal, transport: transport,
-			connected: s.connected, refused: true,
+			connectedAt: s.connectedAt, refused: true,
 			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}})
 }
 
 // bytes estimates the memory of a session.
 func (p *pastConnection) bytes() int {
-	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reached)) + 8*len(p.end.unsent)
+	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reachedOffsets)) + 8*len(p.end.unsent)
 	filter := &p.principal.Filter
 	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs,
 		filter.CallIDs, filter.Names} {
@@ -233,7 +233,7 @@ func (r *pastConnections) add(p *pastConnection) {
 	drop := 0
 	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
 		r.bytes -= r.all[drop].bytes()
-		at := r.all[drop].end.at
+		at := r.all[drop].end.endedAt
 		if at.After(r.since) { // they are not in the order in which they ended
 			r.since = at
 		}

@@ -70,13 +70,13 @@
 //
 // Read subscriber.go and batch.go, then partition_stream.go for live events and replay.go for those of before.
 //
-//   - fanout.go, config.go, settings.go, metrics.go, tasks.go, subscriber_sweep.go: what runs; settings,
+//   - fanout.go, config.go, settings.go, metrics.go, subscriber_tasks.go, subscriber_sweep.go: what runs; settings,
 //     metrics, the goroutines, and what looks after all subscribers from time to time
-//   - channel_request.go, shared_tokens.go, limits.go, limits_redis.go, disconnect_reasons.go: a request
-//     for the channel until it is a subscriber; limits; close codes
+//   - channel_request.go, shared_tokens.go, connection_limits.go, connection_limits_redis.go,
+//     disconnect_reasons.go: a request for the channel until it is a subscriber; limits; close codes
 //   - subscriber_filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the
 //     subscribers
-//   - subscriber.go, connection_record.go, websocket.go, sse.go: a subscriber and its queue, its past, its
+//   - subscriber.go, connection_record.go, websocket.go, event_stream.go: a subscriber and its queue, its past, its
 //     two transports
 //   - batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events, and their spans
 //   - event_log.go, follower.go, partition_stream.go, ring.go, kafka_history.go: the log: which
@@ -89,6 +89,6 @@
 //     account, and the state that both are made of
 //   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them
-//   - explain.go, peers_redis.go: why an event did or did not reach a client, and asking the other
+//   - explain.go, explain_peers_redis.go: why an event did or did not reach a client, and asking the other
 //     nodes
 package fanout

@@ -176,7 +176,7 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 		return
 	}
 
-	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connected)
+	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connectedAt)
 	c.ResumedFrom, c.LastEventID = s.record.resumed.String(), s.lastID
 	if c.Outcome != "" {
 		return
@@ -225,9 +225,9 @@ func (s *subscriber) hasReplayed(q *Question) bool {
 
 // describe adds the details of a session that has ended.
 func (p *pastConnection) describe(q *Question, c *Connection) {
-	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connected)
+	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connectedAt)
 	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
-	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.at), p.disconnect.Code, p.disconnect.Reason
+	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.endedAt), p.disconnect.Code, p.disconnect.Reason
 	if c.Outcome == "" {
 		c.Outcome = p.eventOutcome(q)
 	}
@@ -236,7 +236,7 @@ func (p *pastConnection) describe(q *Question, c *Connection) {
 // eventOutcome returns the outcome of an event that the filter selects.
 func (p *pastConnection) eventOutcome(q *Question) Outcome {
 	begin, begun := offsetIn(p.firstOffsets, q.EventID.Partition())
-	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
+	reached, known := offsetIn(p.end.reachedOffsets, q.EventID.Partition())
 	switch {
 	case p.refused && q.EventID > p.resumed.after:
 		return OutcomeRefused

@@ -100,7 +100,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	_ = left.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
 	left.closed()
 	eventually(t, "the node forgets the connection",
-		func() bool { return n.members.countDisconnecting() == 0 && n.members.count() == 5 })
+		func() bool { return n.subscribers.countDisconnecting() == 0 && n.subscribers.count() == 5 })
 	late := put(2)
 	all.numbers(1)
 	resumed := n.dial(t, directory.user("resumed", "shop", identity.Filter{}), "since="+middle.String())
@@ -164,7 +164,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	brisk := n.dial(t, directory.user("brisk", "root", identity.Filter{}), "")
 	var ids []event.ID
 
-	for i := 0; n.members.count() == 2; i += 500 {
+	for i := 0; n.subscribers.count() == 2; i += 500 {
 		if i > 60_000 {
 			t.Fatal("the stalled client is not disconnected")
 		}
@@ -191,7 +191,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 		received[m.ID] = true
 	}
 
-	eventually(t, "the node forgets the connection", func() bool { return n.members.countDisconnecting() == 0 })
+	eventually(t, "the node forgets the connection", func() bool { return n.subscribers.countDisconnecting() == 0 })
 	ids = append(ids, log.put(0, "root", event.QueueCall, 1_000_000)...)
 	brisk.numbers(1)
 	counts := map[Outcome]int{}
@@ -252,7 +252,7 @@ func TestPastSessionsAreBounded(t *testing.T) {
 	var r pastConnections
 	add := func(i int, filter identity.Filter) {
 		s := connectionRecord{}
-		s.ensureEnd().at = time.Unix(int64(i), 0)
+		s.ensureEnd().endedAt = time.Unix(int64(i), 0)
 		r.add(&pastConnection{connectionRecord: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
 	}
 
@@ -285,9 +285,9 @@ func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
 	var r pastConnections
 	for i := range maxPastSessions + 2 {
 		s := connectionRecord{}
-		s.ensureEnd().at = time.Unix(5000, 0)
+		s.ensureEnd().endedAt = time.Unix(5000, 0)
 		if i == 1 {
-			s.end.at = time.Unix(4000, 0)
+			s.end.endedAt = time.Unix(4000, 0)
 		}
 		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
 	}
@@ -300,7 +300,7 @@ func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
 	r = pastConnections{since: time.Unix(9000, 0)}
 	for range maxPastSessions + 1 {
 		s := connectionRecord{}
-		s.ensureEnd().at = time.Unix(8000, 0)
+		s.ensureEnd().endedAt = time.Unix(8000, 0)
 		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
 	}
 

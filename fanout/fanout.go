@@ -80,7 +80,7 @@ type Fanout struct {
 	placements        *placements
 	joinLag           joinLag
 	ringShare         atomic.Int64 // bytes that the ring of one partition may use
-	members           *subscriberSet
+	subscribers       *subscriberSet
 	tokens            sharedTokens
 	traces            traces
 	handshakes        atomic.Int64 // handshakes in progress
@@ -98,7 +98,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f := &Fanout{
 		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
 		logger: deps.Logger,
-		index:  newIndex(), members: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
+		index:  newIndex(), subscribers: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
 	}
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
@@ -123,12 +123,12 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		today: figuresToday{source: deps.Figures, accounts: map[string]accountFiguresToday{}},
 	}
 	f.cluster = &cluster{
-		cfg: cfg, directory: f.directory, presence: deps.Presence, members: f.members, channel: f,
+		cfg: cfg, directory: f.directory, presence: deps.Presence, members: f.subscribers, channel: f,
 		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}
 	f.explanations = &connectionExplainer{
-		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
+		nodeID: cfg.NodeID, directory: f.directory, members: f.subscribers, follower: f.follower, peers: deps.Peers,
 		pastSessions: pastConnections{since: time.Now()},
 	}
 
@@ -153,7 +153,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	f.follower.close()
 	f.tasks.end()
 
-	for _, s := range append(f.members.all(), f.members.listDisconnecting()...) {
+	for _, s := range append(f.subscribers.all(), f.subscribers.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 
@@ -172,7 +172,7 @@ func (f *Fanout) register(a *admission) {
 	// As if a writer had it, so that no push schedules a connection that does not exist yet.
 	s.state = scheduled
 	s.replaying.Store(a.starts != nil)
-	f.members.add(s)
+	f.subscribers.add(s)
 	f.metrics.connections.Inc()
 	f.addToIndex(a)
 
@@ -296,11 +296,11 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	f.explanations.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
-	f.members.delete(s)
+	f.subscribers.delete(s)
 }
 
 func (f *Fanout) unregister(s *subscriber) {
-	if !f.members.remove(s) {
+	if !f.subscribers.remove(s) {
 		return
 	}
 	// Only after it has left the index: what is listed there relies on its streams.
@@ -368,7 +368,7 @@ func (f *Fanout) afterFlush(group []*subscriber) {
 // 1012. Drain returns when all connections have ended, or ctx has.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
-	all := f.members.all()
+	all := f.subscribers.all()
 	f.logger.Info("drain started", "connections", len(all))
 	started := time.Now()
 
@@ -382,7 +382,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 		f.disconnect(s, DisconnectRestart)
 	}
 
-	for ctx.Err() == nil && f.handshakes.Load()+int64(f.members.countDisconnecting()) > 0 {
+	for ctx.Err() == nil && f.handshakes.Load()+int64(f.subscribers.countDisconnecting()) > 0 {
 		retry.Sleep(ctx, 20*time.Millisecond)
 	}
 }

@@ -22,9 +22,9 @@ type follower struct {
 	streams atomic.Pointer[[]*partitionStream] // by partition; nil: not running
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	followed map[int]*followedPartition
-	closed   bool
+	mu         sync.Mutex
+	partitions map[int]*followedPartition
+	closed     bool
 }
 
 // followedPartition is a partition that is followed, or whose stream is starting.
@@ -50,7 +50,7 @@ type streamSource interface {
 }
 
 func newFollower(source streamSource, t *tasks, linger time.Duration) *follower {
-	return &follower{source: source, tasks: t, linger: linger, followed: make(map[int]*followedPartition)}
+	return &follower{source: source, tasks: t, linger: linger, partitions: make(map[int]*followedPartition)}
 }
 
 // stream returns the stream of a partition, nil if none runs.
@@ -86,10 +86,10 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 
 	w.mu.Lock()
 	for p := range set.all() {
-		e := w.followed[p]
+		e := w.partitions[p]
 		if e == nil {
 			e = &followedPartition{ready: make(chan struct{})}
-			w.followed[p] = e
+			w.partitions[p] = e
 			starting = append(starting, p)
 		}
 
@@ -128,7 +128,7 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 
 	for p, e := range acquired {
 		// A start that failed has removed its partition, and another start may have taken its place.
-		if w.followed[p] == e {
+		if w.partitions[p] == e {
 			w.dereference(p, e)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *follower) unfollow(set partitionSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for p := range set.all() {
-		w.dereference(p, w.followed[p])
+		w.dereference(p, w.partitions[p])
 	}
 }
 
@@ -160,12 +160,12 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 	// Until then, cancel and stopped are not set.
 	<-e.ready
 	w.mu.Lock()
-	if e.references > 0 || w.closed || w.followed[partition] != e {
+	if e.references > 0 || w.closed || w.partitions[partition] != e {
 		w.mu.Unlock()
 		return
 	}
 
-	delete(w.followed, partition)
+	delete(w.partitions, partition)
 	w.setStream(partition, nil)
 	e.cancel()
 	w.mu.Unlock()
@@ -196,7 +196,7 @@ func (w *follower) setStream(partition int, s *partitionStream) {
 func (w *follower) close() {
 	w.mu.Lock()
 	w.closed = true
-	for _, e := range w.followed {
+	for _, e := range w.partitions {
 		if e.idleTimer != nil {
 			e.idleTimer.Stop()
 		}
@@ -251,8 +251,8 @@ func (w *follower) failStarts(partitions []int, err error) {
 }
 
 func (w *follower) failStart(partition int, err error) {
-	e := w.followed[partition]
-	delete(w.followed, partition)
+	e := w.partitions[partition]
+	delete(w.partitions, partition)
 	e.err = err
 	close(e.ready)
 }
@@ -262,7 +262,7 @@ func (w *follower) runStream(s *partitionStream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	e := w.followed[s.partition]
+	e := w.partitions[s.partition]
 	if w.closed {
 		s.reader.Close()
 		w.failStart(s.partition, errClosing)

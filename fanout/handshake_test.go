@@ -86,7 +86,8 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
 
-	eventually(t, "nobody is connected", func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
+	eventually(t, "nobody is connected",
+		func() bool { return n.subscribers.count()+n.subscribers.countDisconnecting() == 0 })
 }
 
 func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
@@ -108,7 +109,7 @@ func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 		t.Errorf("connected subscriber: %v", e)
 	}
 
-	eventually(t, "the connected subscriber is gone", func() bool { return n.members.countDisconnecting() == 0 })
+	eventually(t, "the connected subscriber is gone", func() bool { return n.subscribers.countDisconnecting() == 0 })
 	select {
 	case <-drained:
 		t.Error("the drain did not wait for the handshake")

@@ -17,12 +17,12 @@ type interest struct {
 	follows    partitionSet // partitions whose events it receives
 	registered bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
-	removed     bool
-	joinRunning bool                // a task runs for pending
-	partitions  int                 // number of partitions of cc.evt when follows was chosen
-	past        *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
-	pending     map[int]pendingJoin // partitions to follow soon
-	joined      []replayStart       // followed since the last takeJoined of the running replay
+	removed      bool
+	joinRunning  bool                // a task runs for pending
+	partitions   int                 // number of partitions of cc.evt when follows was chosen
+	past         *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
+	pending      map[int]pendingJoin // partitions to follow soon
+	joinedStarts []replayStart       // followed since the last takeJoined of the running replay
 }
 
 // withPast returns a set with the partitions that are followed until the subscriber disconnects.
@@ -259,7 +259,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		return nil, unused
 	}
 	if s.replaying.Load() {
-		in.joined = append(in.joined, starts...)
+		in.joinedStarts = append(in.joinedStarts, starts...)
 		return nil, unused
 	}
 
@@ -356,7 +356,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 // reconcileAll reconciles every subscriber.
 func (f *Fanout) reconcileAll() {
 	tree := f.directory.Tree()
-	for _, s := range f.members.all() {
+	for _, s := range f.subscribers.all() {
 		f.reconcile(s, tree)
 	}
 }

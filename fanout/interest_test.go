@@ -282,7 +282,7 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 	}
 
 	a.transport, a.state = &webSocket{owner: n.Fanout, tasks: n.Fanout.tasks}, scheduled
-	n.members.add(a.subscriber)
+	n.subscribers.add(a.subscriber)
 	n.disconnect(a.subscriber, DisconnectEventsLost)
 	n.addToIndex(a)
 	n.reconcileAll()
@@ -306,7 +306,7 @@ func TestAPlacementThatComesDuringAReconcileIsFollowed(t *testing.T) {
 	log, directory := completeLog(4), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("kiosk", nil, nil), "cursor=true")
-	s := n.members.all()[0]
+	s := n.subscribers.all()[0]
 	eventually(t, "it is live", func() bool { return s.follows(log.of("kiosk")) && !s.replaying.Load() })
 
 	foreign := set(0, 1, 2, 3).minus(set(log.of("kiosk")))
@@ -385,7 +385,7 @@ func TestADelayedJoinBeginsWhenTheAccountWasNoticed(t *testing.T) {
 	})
 
 	for _, at := range []time.Time{noticed.Add(time.Minute), noticed} {
-		n.addPendingJoin(n.members.all()[0], partition, pendingJoin{from: math.MaxInt64, noticedAt: at}, at)
+		n.addPendingJoin(n.subscribers.all()[0], partition, pendingJoin{from: math.MaxInt64, noticedAt: at}, at)
 	}
 	n.index.mu.Unlock()
 

@@ -255,7 +255,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 		return
 	}
 
-	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.Held)
+	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.RetainedBytes)
 	if i < 0 { // it was dropped during the read
 		return
 	}

@@ -56,7 +56,7 @@ func (f *Fanout) checkLogID(s *subscriber) {
 
 // checkLogIDs calls checkLogID for the subscribers of a partition.
 func (f *Fanout) checkLogIDs(partition int) {
-	for _, s := range f.members.all() {
+	for _, s := range f.subscribers.all() {
 		if s.follows(partition) {
 			f.checkLogID(s)
 		}

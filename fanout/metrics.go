@@ -36,7 +36,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
-	latency := metric.Native("trunkline_fanout_delivery_latency_seconds",
+	latency := metric.NativeHistogram("trunkline_fanout_delivery_latency_seconds",
 		"From the raw record's Kafka timestamp to the socket write, sampled once for each group of writes.", 160)
 	latency.Buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}
 	m := &metrics{

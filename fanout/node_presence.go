@@ -93,14 +93,14 @@ func (c *cluster) publishPresence(ctx context.Context) {
 		case <-ticker.C:
 		}
 
-		left := c.members.takeRemoved()
-		idle := len(left) == 0 && c.members.count() == 0 && !view.publishAll && !c.presenceUnavailable.Load()
+		removed := c.members.takeRemoved()
+		idle := len(removed) == 0 && c.members.count() == 0 && !view.publishAll && !c.presenceUnavailable.Load()
 		if !idle || turn%renewEvery == 0 {
-			c.recordResult(c.publishChanges(ctx, &view, left))
+			c.recordResult(c.publishChanges(ctx, &view, removed))
 		}
 
 		c.reportDeliveryLag(ctx, time.Now())
-		c.leases.releaseLeases(ctx, left)
+		c.leases.releaseLeases(ctx, removed)
 		for _, s := range c.leases.renewLeases(ctx, c.members.all(), turn%renewEvery != 0) {
 			c.channel.disconnect(s, DisconnectReplaced)
 		}
@@ -173,7 +173,7 @@ func (c *cluster) recordResult(err error) {
 }
 
 func (s *subscriber) presenceClient() Client {
-	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connected.Unix(),
+	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connectedAt.Unix(),
 		LastPing: s.lastPong.Load()}
 }
 

@@ -259,7 +259,7 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	}
 
 	s.f.gapCount.Add(1) // for subscribers admitted with outdated look-ups since the first increment
-	for _, sub := range s.f.members.all() {
+	for _, sub := range s.f.subscribers.all() {
 		if sub.mayFollow(s.partition) {
 			s.f.disconnect(sub, DisconnectEventsLost)
 		}
@@ -286,9 +286,9 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		s.dropCacheOnNewEpoch(b.frames[last].epoch)
 	}
 
-	b.read = time.Now()
+	b.readAt = time.Now()
 	s.mu.Lock()
-	s.ring.limit = s.f.ringShare.Load()
+	s.ring.maxBytes = s.f.ringShare.Load()
 	// Before the delivery moves live: goLive takes from the ring what lies below it.
 	s.ring.add(b)
 	s.mu.Unlock()
@@ -309,7 +309,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		r := s.deliverRound(b.frames[from:to], next, sampled)
 		s.f.writers.Schedule(ctx, r.needWriter)
 		// Here, and not during the round, because a disconnect takes index.mu for writing.
-		for _, sub := range r.slow {
+		for _, sub := range r.tooSlow {
 			s.f.disconnect(sub, DisconnectTooSlow)
 		}
 
@@ -332,7 +332,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 type roundResult struct {
 	needWriter    []*subscriber // were idle: pass them to the writers
 	backPressured []*subscriber // queue full: wait for the writers
-	slow          []*subscriber // queue and socket full: disconnect them
+	tooSlow       []*subscriber // queue and socket full: disconnect them
 }
 
 // deliverRound delivers frames and moves the stream's position to next.
@@ -369,7 +369,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 			case pushNeedsWriter:
 				r.needWriter = append(r.needWriter, sub)
 			case pushRefused:
-				r.slow = append(r.slow, sub)
+				r.tooSlow = append(r.tooSlow, sub)
 			case pushBackPressure:
 				r.backPressured = append(r.backPressured, sub)
 			}

@@ -32,7 +32,7 @@ type placements struct {
 	lag                 deliveryLag      // of cc.accounts
 	countLag            deliveryLag      // measures for how long added partitions may be unknown
 	count               int              // partitions of cc.evt
-	counted             time.Time        // when they were last counted
+	countedAt           time.Time        // when they were last counted
 	countedBeforeGrowth time.Time        // the last count before partitions were added
 	accounts            map[string][]int // partitions that cc.accounts names
 	complete            map[int]completion
@@ -224,11 +224,11 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 	before := a.count
 	// Two counts may run at once, and the older answer may come last.
 	if now > before {
-		a.countedBeforeGrowth = a.counted
+		a.countedBeforeGrowth = a.countedAt
 		a.setCount(now)
 	}
-	if asked.After(a.counted) {
-		a.counted = asked
+	if asked.After(a.countedAt) {
+		a.countedAt = asked
 	}
 
 	count = a.count

@@ -18,12 +18,12 @@ func (*blockedTransport) sendQueued(*subscriber, []byte) {}
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
 	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked,
-		connected: time.Now(),
-		principal: &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
+		connectedAt: time.Now(),
+		principal:   &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
 	s.lastSeen.Store(time.Now().Unix())
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType,
 		names: event.EveryName})
-	f.members.add(s)
+	f.subscribers.add(s)
 	s.interest.follows.add(0)
 	f.index.add(s)
 
@@ -122,7 +122,7 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 		}
 	}
 
-	if left := s.f.members.count(); left == 0 || left == 200 {
+	if left := s.f.subscribers.count(); left == 0 || left == 200 {
 		t.Errorf("%d of 200 subscribers are left", left)
 	}
 }
@@ -134,7 +134,7 @@ func TestSharedFramesCountOnceForTheNode(t *testing.T) {
 	}
 	s.deliver(t.Context(), benchRecords(100, func(int) string { return "shop" }))
 	s.f.sweepOnce(t.Context(), time.Now())
-	if left := s.f.members.count(); left != 2000 {
+	if left := s.f.subscribers.count(); left != 2000 {
 		t.Errorf("%d of 2000 subscribers that share 100 events are left", left)
 	}
 }

@@ -69,12 +69,12 @@ type rebalancer struct {
 	period time.Duration // of a round, from the addition of the node
 	nodes  int           // value in the last call of nextToDisconnect; 0: none
 
-	due       time.Time     // of the next round; zero: none
-	startedAt time.Time     // of the present round
-	size      int           // connections at its beginning
-	taken     int           // connections taken from waiting in this round
-	account   string        // account of the last connection taken
-	waiting   []*subscriber // connections of the round, ordered by account; empty: no round
+	due        time.Time     // of the next round; zero: none
+	startedAt  time.Time     // of the present round
+	size       int           // connections at its beginning
+	takenCount int           // connections taken from waiting in this round
+	account    string        // account of the last connection taken
+	waiting    []*subscriber // connections of the round, ordered by account; empty: no round
 }
 
 func (r *rebalancer) active() bool { return len(r.waiting) > 0 }
@@ -104,16 +104,16 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 			return nil
 		}
 
-		r.waiting, r.startedAt, r.taken, r.account = groupByAccount(list()), now, 0, ""
+		r.waiting, r.startedAt, r.takenCount, r.account = groupByAccount(list()), now, 0, ""
 		r.size = len(r.waiting)
 	}
 
 	pace := float64(r.size) / float64(r.period-r.settleTime())
-	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.taken
+	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.takenCount
 	excess := c.excess(rebalanceUntil)
 
 	var moving []*subscriber
-	for ; r.active() && allowed > 0; r.taken++ {
+	for ; r.active() && allowed > 0; r.takenCount++ {
 		s := r.waiting[0]
 		account := s.principal.ChannelAccount()
 		// Finish an account that was begun, unless it is a large one.

@@ -40,18 +40,18 @@ type replay struct {
 	tree          *identity.Tree // as of the last refresh
 	filterVersion int            // number of refreshes that changed filter or tree
 	needsWriter   bool           // sub must be passed to a writer
-	sent          int
+	sentCount     int
 }
 
 // replaySource is one partition of a replay.
 type replaySource struct {
-	stream *partitionStream
-	at     position // everything before it was delivered or skipped
-	after  event.ID
-	ahead  bool              // at must be checked when the stream has reached it
-	bound  kafka.LogPosition // of the round: the position that the stream had delivered
+	stream   *partitionStream
+	position position // everything before it was delivered or skipped
+	after    event.ID
+	ahead    bool              // at must be checked when the stream has reached it
+	roundEnd kafka.LogPosition // of the round: the position that the stream had delivered
 
-	frames        []frame  // from at.next on; empty while not loaded
+	frames        []frame  // from position.next on; empty while not loaded
 	upTo          int64    // frames are complete up to this offset
 	head          event.ID // of frames[0], the next to deliver
 	filterVersion int      // replay.filterVersion when the filter admitted head
@@ -87,7 +87,8 @@ func (r *replay) addSources(starts []replayStart) {
 	for _, s := range starts {
 		stream := r.f.follower.stream(s.partition)
 		if stream != nil {
-			r.sources = append(r.sources, &replaySource{stream: stream, at: s.position, after: s.after, ahead: s.ahead})
+			r.sources = append(r.sources,
+				&replaySource{stream: stream, position: s.position, after: s.after, ahead: s.ahead})
 		}
 	}
 }
@@ -95,8 +96,8 @@ func (r *replay) addSources(starts []replayStart) {
 // takeJoined adds the partitions that the subscriber has started to follow.
 func (r *replay) takeJoined() {
 	r.sub.mu.Lock()
-	joined := r.sub.interest.joined
-	r.sub.interest.joined = nil
+	joined := r.sub.interest.joinedStarts
+	r.sub.interest.joinedStarts = nil
 	r.sub.mu.Unlock()
 	r.addSources(joined)
 }
@@ -108,7 +109,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 
 	f.history.pin()
 	defer f.history.unpin()
-	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
+	defer func() { f.metrics.replayed.Add(float64(r.sentCount)) }()
 
 	for {
 		advanced, err := r.runRound(ctx)
@@ -164,14 +165,14 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 	r.takeJoined()
 	r.refresh()
 	for _, s := range r.sources {
-		s.bound = s.stream.deliveredPosition()
-		if s.ahead && s.at.next <= s.bound.Offset {
+		s.roundEnd = s.stream.deliveredPosition()
+		if s.ahead && s.position.next <= s.roundEnd.Offset {
 			if err := r.checkArrival(ctx, s); err != nil {
 				return false, err
 			}
 		}
 
-		advanced = advanced || s.at.next < s.bound.Offset
+		advanced = advanced || s.position.next < s.roundEnd.Offset
 	}
 
 	if !advanced {
@@ -197,13 +198,13 @@ func (r *replay) chosenFrom() int {
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if
 // the log was truncated before the position since.
 func (r *replay) checkArrival(ctx context.Context, s *replaySource) error {
-	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.chosenFrom())
+	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.position, r.filter, r.chosenFrom())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
-			Offset: s.at.next, Resume: s.bound.Offset, LeaderEpoch: kafka.UnknownEpoch}
+			Offset: s.position.next, Resume: s.roundEnd.Offset, LeaderEpoch: kafka.UnknownEpoch}
 	}
 	if err == nil {
-		s.at, s.ahead = at, false
+		s.position, s.ahead = at, false
 	}
 	return err
 }
@@ -239,11 +240,11 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 
 	left := int64(0)
 	for _, s := range r.sources {
-		s.bound = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
-		if s.at.next > s.bound.Offset || s.ahead {
+		s.roundEnd = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
+		if s.position.next > s.roundEnd.Offset || s.ahead {
 			return false, nil
 		}
-		left += s.bound.Offset - s.at.next
+		left += s.roundEnd.Offset - s.position.next
 	}
 
 	if left > maxGoLiveOffsets {
@@ -261,7 +262,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	}
 
 	for _, s := range r.sources {
-		s.at.epoch = s.stream.live.epoch // unknown after a start by time
+		s.position.epoch = s.stream.live.epoch // unknown after a start by time
 	}
 
 	r.trackPositions()

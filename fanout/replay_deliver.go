@@ -18,7 +18,7 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 			return errTooSlow
 		}
 
-		r.sent++
+		r.sentCount++
 	}
 
 	s.advancePast(m)
@@ -33,7 +33,7 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 		}
 	}
 
-	if r.sent%refreshEvery == 0 {
+	if r.sentCount%refreshEvery == 0 {
 		r.refresh()
 		if r.sub.isDisconnected() {
 			return errDisconnected
@@ -79,7 +79,7 @@ func (r *replay) trackPositions() {
 		return
 	}
 	for _, s := range r.sources {
-		r.sub.tracker.advance(s.stream.partition, s.at)
+		r.sub.tracker.advance(s.stream.partition, s.position)
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *replay) releaseFrames() { r.releaseOthers(nil) }
 func (r *replay) releaseOthers(but *replaySource) {
 	for _, s := range r.sources {
 		if s != but {
-			s.frames, s.upTo = nil, s.at.next
+			s.frames, s.upTo = nil, s.position.next
 		}
 	}
 }

@@ -91,8 +91,8 @@ func (r *replay) siftDown(i int) {
 // none below the bound.
 func (r *replay) seekNext(ctx context.Context, s *replaySource,
 	load func(context.Context, *replaySource) error) (found bool, err error) {
-	for s.at.next < s.bound.Offset {
-		if s.at.next >= s.upTo {
+	for s.position.next < s.roundEnd.Offset {
+		if s.position.next >= s.upTo {
 			if err := load(ctx, s); err != nil {
 				return false, err
 			}
@@ -100,37 +100,37 @@ func (r *replay) seekNext(ctx context.Context, s *replaySource,
 
 		for i := range s.frames {
 			m := &s.frames[i]
-			if m.offset >= s.bound.Offset {
+			if m.offset >= s.roundEnd.Offset {
 				break
 			}
 			if !s.isRepeat(m) && m.id > s.after && r.filter.matches(m, r.tree) {
-				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
+				s.frames, s.position.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
 				return true, nil
 			}
 
 			s.advancePast(m)
 		}
 
-		s.frames, s.at.next = nil, min(s.upTo, s.bound.Offset)
-		s.upTo = s.at.next
+		s.frames, s.position.next = nil, min(s.upTo, s.roundEnd.Offset)
+		s.upTo = s.position.next
 	}
 
 	return false, nil
 }
 
 func (s *replaySource) isRepeat(m *frame) bool {
-	return m.isRepeat || m.rawPosition >= 0 && m.rawPosition <= s.at.source
+	return m.isRepeat || m.rawPosition >= 0 && m.rawPosition <= s.position.source
 }
 
 // advancePast moves the source to the position after m.
 func (s *replaySource) advancePast(m *frame) {
-	s.at = position{m.offset + 1, max(s.at.source, m.rawPosition), m.epoch}
+	s.position = position{m.offset + 1, max(s.position.source, m.rawPosition), m.epoch}
 }
 
 // load reads the frames at the source's position, from the ring or from history.
 func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
-	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.position.next)
 	if ok {
 		return nil
 	}
@@ -138,15 +138,15 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	// The read may wait for Kafka: the other sources hold no frames meanwhile.
 	r.releaseOthers(s)
 	for {
-		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
+		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.position.next, s.roundEnd)
 		gap, passable := kafka.PassableGap(err)
 		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
 
-		s.at.next = gap.Resume
-		if s.at.next >= s.bound.Offset {
-			s.upTo = s.at.next
+		s.position.next = gap.Resume
+		if s.position.next >= s.roundEnd.Offset {
+			s.upTo = s.position.next
 			return nil
 		}
 	}
@@ -174,7 +174,7 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 // loadRecent reads the frames at the source's position without waiting.
 func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
-	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.position.next)
 	if !ok {
 		return errNotInRing
 	}

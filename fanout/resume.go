@@ -403,7 +403,7 @@ func (s *partitionStream) ringHolds(at position) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if at.next < s.ring.first() || at.next > s.ring.next {
+	if at.next < s.ring.first() || at.next > s.ring.nextOffset {
 		return false
 	}
 	if at.epoch == unknownEpoch || at.next == s.live.next && at.epoch == s.live.epoch {

@@ -34,9 +34,9 @@ func (r *resumer) resumeRewind(ctx context.Context, since time.Time) time.Durati
 // id. Replay starts at the first message received or normalized after them.
 // An id has the time of receipt; a message may have been normalized much later.
 type rewindTimes struct {
-	received   time.Time
-	normalized time.Time
-	known      bool // the event has a processed_at
+	receivedAt   time.Time
+	normalizedAt time.Time
+	known        bool // the event has a processed_at
 }
 
 func (r *resumer) newRewind(ctx context.Context, m *frame) rewindTimes {
@@ -48,18 +48,18 @@ func (r *resumer) newRewind(ctx context.Context, m *frame) rewindTimes {
 // covers reports whether a message normalized at that time, and all messages before
 // it, had been delivered.
 func (r rewindTimes) covers(normalized time.Time, known bool) bool {
-	return !known || !r.known || normalized.Before(r.normalized)
+	return !known || !r.known || normalized.Before(r.normalizedAt)
 }
 
 // rewindOffset finds the start in the log. Clients that reconnect at the same time share
 // its look-ups: the time is rounded down, more for old events than for new ones.
 func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewindTimes) (int64, error) {
 	step := time.Second
-	for age := time.Since(to.received); step < age/32; {
+	for age := time.Since(to.receivedAt); step < age/32; {
 		step *= 2
 	}
 
-	offset, err := r.lookups.atTime(ctx, st.partition, to.received.Truncate(step))
+	offset, err := r.lookups.atTime(ctx, st.partition, to.receivedAt.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (s *partitionStream) ringOffset(to rewindTimes) (offset int64, ok bool) {
 	}
 
 	s.mu.Lock()
-	batches, offset, began := append([]*batch(nil), s.ring.batches...), s.ring.next, s.ring.began
+	batches, offset, began := append([]*batch(nil), s.ring.batches...), s.ring.nextOffset, s.ring.completeSince
 	s.mu.Unlock()
 
 	for i := len(batches) - 1; i >= 0; i-- {
@@ -137,7 +137,7 @@ func (s *partitionStream) ringOffset(to rewindTimes) (offset int64, ok bool) {
 			if !known {
 				return 0, false
 			}
-			if !m.isRepeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
+			if !m.isRepeat && m.id.Time().Before(to.receivedAt) && at.Before(to.normalizedAt) {
 				return offset, true
 			}
 
@@ -145,5 +145,5 @@ func (s *partitionStream) ringOffset(to rewindTimes) (offset int64, ok bool) {
 		}
 	}
 
-	return offset, !began.IsZero() && began.Before(to.received) && began.Before(to.normalized)
+	return offset, !began.IsZero() && began.Before(to.receivedAt) && began.Before(to.normalizedAt)
 }

@@ -9,43 +9,43 @@ import (
 // ring keeps the newest batches of one partition, oldest first, bounded in bytes.
 // The stream's lock guards it; the batches are immutable.
 type ring struct {
-	batches []*batch
-	bytes   int64
-	limit   int64
-	next    int64     // the offset after the newest frame; initially the start of the stream
-	began   time.Time // when the ring's first offset was the end of the log; zero: unknown
+	batches       []*batch
+	bytes         int64
+	maxBytes      int64
+	nextOffset    int64     // the offset after the newest frame; initially the start of the stream
+	completeSince time.Time // when the ring's first offset was the end of the log; zero: unknown
 }
 
 // reset empties the ring. next was the end of the log at the time began.
 func (r *ring) reset(next int64, began time.Time) {
-	r.batches, r.bytes, r.next, r.began = nil, 0, next, began
+	r.batches, r.bytes, r.nextOffset, r.completeSince = nil, 0, next, began
 }
 
 func (r *ring) add(b *batch) {
-	r.next = b.end
+	r.nextOffset = b.end
 	if len(b.frames) == 0 {
 		return
 	}
 
 	r.batches = append(r.batches, b)
-	r.bytes += int64(b.Held)
+	r.bytes += int64(b.RetainedBytes)
 
 	drop := 0
-	for r.bytes > r.limit && drop < len(r.batches)-1 {
-		r.bytes -= int64(r.batches[drop].Held)
+	for r.bytes > r.maxBytes && drop < len(r.batches)-1 {
+		r.bytes -= int64(r.batches[drop].RetainedBytes)
 		r.batches[drop] = nil
 		drop++
 	}
 
 	if drop > 0 {
-		r.batches, r.began = r.batches[drop:], time.Time{}
+		r.batches, r.completeSince = r.batches[drop:], time.Time{}
 	}
 }
 
 // first returns the oldest offset in the ring.
 func (r *ring) first() int64 {
 	if len(r.batches) == 0 {
-		return r.next
+		return r.nextOffset
 	}
 	return r.batches[0].frames[0].offset
 }
@@ -53,7 +53,7 @@ func (r *ring) first() int64 {
 // framesFrom returns the frames from offset on of the batch that holds it, and the offset
 // after the batch. ok is false when offset is not in the ring.
 func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
-	if offset < r.first() || offset >= r.next {
+	if offset < r.first() || offset >= r.nextOffset {
 		return nil, 0, false
 	}
 
@@ -64,7 +64,7 @@ func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 		return 1
 	})
 	if i == len(r.batches) { // the offsets from there on had no messages
-		return nil, r.next, true
+		return nil, r.nextOffset, true
 	}
 
 	b := r.batches[i]
@@ -80,7 +80,7 @@ func (r *ring) readAt(offset int64) (at time.Time, ok bool) {
 	for i := len(r.batches) - 1; i >= 0; i-- {
 		b := r.batches[i]
 		if b.frames[0].offset <= offset {
-			return b.read, offset < b.end
+			return b.readAt, offset < b.end
 		}
 	}
 	return time.Time{}, false

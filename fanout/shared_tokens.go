@@ -10,9 +10,9 @@ import (
 // sharedTokens lets the subscribers of a token share one principal and one filter. It holds
 // weak pointers.
 type sharedTokens struct {
-	mu    sync.Mutex
-	known map[string]sharedToken
-	swept int // number of tokens after the last sweep
+	mu      sync.Mutex
+	byToken map[string]sharedToken
+	swept   int // number of tokens after the last sweep
 }
 
 type sharedToken struct {
@@ -30,7 +30,7 @@ func (t *sharedTokens) share(p *identity.Principal, f *filter) (*identity.Princi
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if have, ok := t.known[p.TokenID]; ok {
+	if have, ok := t.byToken[p.TokenID]; ok {
 		principal, filter := have.principal.Value(), have.filter.Value()
 		if principal != nil && filter != nil && filter.equal(f) {
 			return principal, filter
@@ -38,24 +38,24 @@ func (t *sharedTokens) share(p *identity.Principal, f *filter) (*identity.Princi
 	}
 
 	t.sweep()
-	t.known[p.TokenID] = sharedToken{weak.Make(p), weak.Make(f)}
+	t.byToken[p.TokenID] = sharedToken{weak.Make(p), weak.Make(f)}
 	return p, f
 }
 
 // sweep removes unreferenced tokens each time their number has doubled.
 func (t *sharedTokens) sweep() {
-	if t.known == nil {
-		t.known = make(map[string]sharedToken)
+	if t.byToken == nil {
+		t.byToken = make(map[string]sharedToken)
 	}
-	if len(t.known) < 2*t.swept+64 {
+	if len(t.byToken) < 2*t.swept+64 {
 		return
 	}
 
-	for id, have := range t.known {
+	for id, have := range t.byToken {
 		if have.filter.Value() == nil {
-			delete(t.known, id)
+			delete(t.byToken, id)
 		}
 	}
 
-	t.swept = len(t.known)
+	t.swept = len(t.byToken)
 }

@@ -42,7 +42,7 @@ func TestTokensThatNobodyHoldsAreForgotten(t *testing.T) {
 		}
 	}
 
-	if n := len(known.known); n > 1000 {
+	if n := len(known.byToken); n > 1000 {
 		t.Errorf("%d tokens are remembered", n)
 	}
 }

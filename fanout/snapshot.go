@@ -202,8 +202,8 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 // mergedEntries has the entries of several views. If a key is in several partitions, the entry with the
 // newest event wins, even if it has ended there.
 type mergedEntries struct {
-	live map[state.Key]*state.Entry
-	over []lastEvent // of what is not live, ten times as much as what is: a list costs less than a map
+	live        map[state.Key]*state.Entry
+	endedEvents []lastEvent // of what is not live, ten times as much as what is: a list costs less than a map
 
 	ended map[state.Key]*state.Entry // those that are not live; nil: they are not kept
 
@@ -220,7 +220,7 @@ type lastEvent struct {
 // reset removes all entries.
 func (m *mergedEntries) reset() {
 	clear(m.live)
-	m.over = m.over[:0]
+	m.endedEvents = m.endedEvents[:0]
 	clear(m.ended)
 }
 
@@ -256,7 +256,7 @@ func (m *mergedEntries) add(e *state.Entry) {
 		return
 	}
 
-	m.over = append(m.over, lastEvent{key, e.EventID})
+	m.endedEvents = append(m.endedEvents, lastEvent{key, e.EventID})
 	if m.ended == nil {
 		return
 	}
@@ -270,7 +270,7 @@ func (m *mergedEntries) add(e *state.Entry) {
 
 // settle leaves each key in live or in ended.
 func (m *mergedEntries) settle() {
-	for _, o := range m.over {
+	for _, o := range m.endedEvents {
 		known := m.live[o.key]
 		if known != nil && known.EventID < o.id {
 			delete(m.live, o.key)
@@ -365,7 +365,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			}
 		case state.Call:
 			place := 0
-			if e.Visits() { // a leg of the same caller is not counted again
+			if e.IsVisit() { // a leg of the same caller is not counted again
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
 			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) &&

@@ -193,7 +193,7 @@ func contradiction(s *Snapshot, live map[state.Key]*state.Entry) string {
 	places, talking := map[string][]int{}, map[string]int{}
 	for _, c := range s.Calls {
 		with, known := agents[c.AgentID]
-		switch visits := live[state.Key{Account: c.AccountID, Kind: state.Call, ID: c.CallID}].Visits(); {
+		switch visits := live[state.Key{Account: c.AccountID, Kind: state.Call, ID: c.CallID}].IsVisit(); {
 		case c.AgentID != "" && (!known || with.State != event.Talking && with.State != event.Ringing):
 			return "call " + c.CallID + " is with an agent who has none"
 		case (c.Position != 0) != (visits && (c.State == event.Waiting || c.State == event.Ringing)):

@@ -100,7 +100,7 @@ func loggedIn(account, agent string, source int64) happening {
 
 func (d *memoryDirectory) principal(t *testing.T, account string, accounts ...string) *identity.Principal {
 	t.Helper()
-	p, err := d.Authenticate(t.Context(), d.token(account, accounts, []string{string(event.AgentPerform)}))
+	p, err := d.Authenticate(t.Context(), d.token(account, accounts, []string{string(event.AgentPerformance)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,9 +499,9 @@ func TestASnapshotAsksNoBroker(t *testing.T) {
 		})
 }
 
-// TestCallVersionTellsWhatVisitsWouldReturn: whoever follows the calls of a large account reads them
+// TestCallsVersionTellsWhatCallsInQueuesWouldReturn: whoever follows the calls of a large account reads them
 // when they have changed, not when its agents have.
-func TestCallVersionTellsWhatVisitsWouldReturn(t *testing.T) {
+func TestCallsVersionTellsWhatCallsInQueuesWouldReturn(t *testing.T) {
 	inBubble(t, Config{},
 		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, _ *memoryDirectory) {
 			close(gate)
@@ -514,8 +514,8 @@ func TestCallVersionTellsWhatVisitsWouldReturn(t *testing.T) {
 			visits := func(want int) int64 {
 				t.Helper()
 				time.Sleep(time.Second) // of the bubble: what was written is read
-				version := f.CallVersion("root")
-				calls, err := f.Visits(t.Context(), "root")
+				version := f.CallsVersion("root")
+				calls, err := f.CallsInQueues(t.Context(), "root")
 				if err != nil || len(calls) != want {
 					t.Fatalf("%d calls, %v, want %d", len(calls), err, want)
 				}
@@ -541,9 +541,9 @@ func TestCallVersionTellsWhatVisitsWouldReturn(t *testing.T) {
 				t.Errorf("versions %d, %d with a call, %d after it", before, entered, left)
 			}
 
-			before = f.CallVersion("root")
+			before = f.CallsVersion("root")
 			time.Sleep(2 * stateLinger) // nobody asks, then the state is read again
-			_, _ = f.Visits(t.Context(), "root")
+			_, _ = f.CallsInQueues(t.Context(), "root")
 			if again := visits(0); again == before {
 				t.Error("a reading from the beginning has the version of the one before")
 			}

@@ -36,7 +36,7 @@ type subscriber struct {
 	id            string
 	principal     *identity.Principal
 	address       string
-	connected     time.Time
+	connectedAt   time.Time
 	filter        atomic.Pointer[filter]
 	onLive        func()      // called when the replay has ended; nil: nothing waits for it
 	slots         []indexSlot // guarded by index.mu

@@ -87,10 +87,10 @@ func (m *subscriberSet) countDisconnecting() int {
 func (m *subscriberSet) takeRemoved() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	left := make([]*subscriber, 0, len(m.removed))
+	removed := make([]*subscriber, 0, len(m.removed))
 	for s := range m.removed {
-		left = append(left, s)
+		removed = append(removed, s)
 	}
 	clear(m.removed)
-	return left
+	return removed
 }

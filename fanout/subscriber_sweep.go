@@ -21,7 +21,7 @@ func (f *Fanout) sweep(ctx context.Context) {
 }
 
 func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
-	for _, s := range f.members.listDisconnecting() {
+	for _, s := range f.subscribers.listDisconnecting() {
 		s.mu.Lock()
 		overdue := s.closing != nil && now.After(s.closing.deadline)
 		s.mu.Unlock()
@@ -30,7 +30,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 	}
 
-	all := f.members.all()
+	all := f.subscribers.all()
 	positions := f.livePositions()
 	var (
 		woken  []*subscriber
@@ -87,7 +87,7 @@ func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 // pingDue spreads pings over the interval by the time of the connect.
 func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
 	if s.pingAt.IsZero() {
-		s.pingAt = s.connected.Add(interval)
+		s.pingAt = s.connectedAt.Add(interval)
 	}
 	if now.Before(s.pingAt) {
 		return false
@@ -134,7 +134,7 @@ func (f *Fanout) followPermissions(ctx context.Context) {
 
 func (f *Fanout) applyPermissions() {
 	tree := f.directory.Tree()
-	for _, s := range f.members.all() {
+	for _, s := range f.subscribers.all() {
 		f.applyPermission(s, tree)
 	}
 }

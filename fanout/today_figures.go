@@ -45,12 +45,12 @@ type figuresToday struct {
 
 	mu       sync.Mutex
 	accounts map[string]accountFiguresToday
-	failed   time.Time // when the source last failed; zero: never
+	failedAt time.Time // when the source last failed; zero: never
 }
 
 type accountFiguresToday struct {
 	midnight int64
-	read     time.Time
+	readAt   time.Time
 	queues   []QueueToday
 }
 
@@ -68,15 +68,15 @@ func (t *figuresToday) queues(ctx context.Context, accounts []identity.Account,
 	stale := map[int64][]string{} // by midnight
 	for _, a := range accounts {
 		midnight := midnightOf(now, a.Location())
-		if known, ok := t.accounts[a.ID]; !ok || known.midnight != midnight || now.Sub(known.read) >= todayMaxAge {
+		if known, ok := t.accounts[a.ID]; !ok || known.midnight != midnight || now.Sub(known.readAt) >= todayMaxAge {
 			stale[midnight] = append(stale[midnight], a.ID)
 		}
 	}
 
-	if now.Sub(t.failed) >= todayRetryDelay {
+	if now.Sub(t.failedAt) >= todayRetryDelay {
 		err = t.queryFigures(ctx, stale, now)
 		if err != nil {
-			t.failed = now
+			t.failedAt = now
 		}
 	}
 
@@ -97,7 +97,7 @@ func (t *figuresToday) queryFigures(ctx context.Context, stale map[int64][]strin
 	defer cancel()
 
 	for id, known := range t.accounts {
-		if now.Sub(known.read) > stateLinger {
+		if now.Sub(known.readAt) > stateLinger {
 			delete(t.accounts, id)
 		}
 	}
@@ -110,7 +110,7 @@ func (t *figuresToday) queryFigures(ctx context.Context, stale map[int64][]strin
 
 		for _, id := range ids {
 			// Also an account without figures: it is not asked for again at once.
-			t.accounts[id] = accountFiguresToday{midnight: midnight, read: now}
+			t.accounts[id] = accountFiguresToday{midnight: midnight, readAt: now}
 		}
 
 		for _, q := range found {

@@ -169,10 +169,10 @@ const peerCloseTimeout = time.Second
 func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
-	by := time.Now().Add(peerCloseTimeout)
+	deadline := time.Now().Add(peerCloseTimeout)
 	// Then the sweeper closes the connection, if the peer has not.
-	if by.Before(s.closing.deadline) {
-		s.closing.deadline = by
+	if deadline.Before(s.closing.deadline) {
+		s.closing.deadline = deadline
 	}
 	s.mu.Unlock()
 

@@ -19,13 +19,13 @@ type CallClock struct {
 }
 
 const (
-	minTimestamp  = 946_684_800  // 2000-01-01
-	maxClockAhead = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
+	minTimestamp    = 946_684_800  // 2000-01-01
+	maxSecondsAhead = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
 )
 
 // Check returns s, or an error if no call can have this timestamp.
 func (c CallClock) Check(s int64, field string) (int64, error) {
-	if s < minTimestamp || s > c.Recorded+maxClockAhead {
+	if s < minTimestamp || s > c.Recorded+maxSecondsAhead {
 		return 0, RejectRange(field)
 	}
 	return s, nil

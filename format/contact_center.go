@@ -102,7 +102,7 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 		}
 	case event.DeviceRegister:
 		setNameAndState(event.NameDeviceRegistered, event.Registered, "")
-	case event.DeviceGone:
+	case event.DeviceUnregister:
 		setNameAndState(event.NameDeviceUnregistered, event.Unregistered, "")
 	case event.AgentConference:
 		if step, ok := ParseCallStep(textBytes(f[ccEvent])); ok &&
@@ -112,7 +112,7 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 	}
 
 	device := Text(f[ccDevice])
-	if device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
+	if device != "" && (t == event.DeviceRegister || t == event.DeviceUnregister) {
 		facts.AgentID = device
 	}
 }

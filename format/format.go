@@ -125,18 +125,19 @@ func (f *Format) unwrap(fields *Fields) error {
 // that NamedAccount would return, "" instead of an error. Errors are those of take and of split.Splitter.
 func (f *Format) Split(e Encoding, body []byte, take func(record []byte, at int, account string) error) error {
 	var fields Fields
-	return e.Split(body, split.Sink{Keys: f.Keys, Members: fields[:], Take: func(record []byte, at int) error {
-		var account string
-		err := f.unwrap(&fields)
-		if err == nil {
-			account, err = f.ReadAccount(&fields)
-		}
-		if err != nil {
-			account = ""
-		}
+	return e.Split(body, split.Sink{MemberKeys: f.Keys, MemberValues: fields[:],
+		Take: func(record []byte, at int) error {
+			var account string
+			err := f.unwrap(&fields)
+			if err == nil {
+				account, err = f.ReadAccount(&fields)
+			}
+			if err != nil {
+				account = ""
+			}
 
-		return take(record, at, account)
-	}})
+			return take(record, at, account)
+		}})
 }
 
 // ReadEvent reads a record of cc.raw. fields is its scratch space.

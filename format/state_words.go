@@ -14,7 +14,7 @@ type CallStep struct {
 // ParseCallStep returns the meaning of a word, in any spelling; ok is false for unknown
 // words.
 func ParseCallStep(word []byte) (w CallStep, ok bool) {
-	var buf [maxWordLen]byte
+	var buf [maxWordBytes]byte
 	switch string(normalizeWord(&buf, word)) {
 	case "waiting", "call", "member_add", "create", "created", "join_queue", "channel_create", "entered", "queued",
 		"member_queue_start", "member_queue_resume":
@@ -48,7 +48,7 @@ func ParseCallStep(word []byte) (w CallStep, ok bool) {
 // ParseAgentState returns the state for a word, "" for an empty word and OtherState for an
 // unknown one.
 func ParseAgentState(word []byte) event.State {
-	var buf [maxWordLen]byte
+	var buf [maxWordBytes]byte
 	switch string(normalizeWord(&buf, word)) {
 	case "":
 		return ""
@@ -92,13 +92,13 @@ func IsCanceled(reason string) bool {
 	return reason == "LOSE_RACE" || reason == "ORIGINATOR_CANCEL"
 }
 
-// maxWordLen is longer than every known word.
-const maxWordLen = 32
+// maxWordBytes is longer than every known word.
+const maxWordBytes = 32
 
 // normalizeWord returns the word in lower case with underscores, in buf. It returns a
 // longer one unchanged, since that is unknown.
-func normalizeWord(buf *[maxWordLen]byte, word []byte) []byte {
-	if len(word) > maxWordLen {
+func normalizeWord(buf *[maxWordBytes]byte, word []byte) []byte {
+	if len(word) > maxWordBytes {
 		return word
 	}
 
@@ -135,7 +135,7 @@ func TypeOf(name event.Name) event.Type {
 	case event.NameDeviceRegistered:
 		return event.DeviceRegister
 	case event.NameDeviceUnregistered:
-		return event.DeviceGone
+		return event.DeviceUnregister
 	}
 
 	return event.Custom

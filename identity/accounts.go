@@ -60,14 +60,14 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 			}
 		}
 
-		by := newNameChooser(n.By, n.FromFeed)
-		d.cfg.checkNames(tree, by, account, Account{}, n.ID != "", &bad)
+		chooser := newNameChooser(n.By, n.FromFeed)
+		d.cfg.checkNames(tree, chooser, account, Account{}, n.ID != "", &bad)
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
 		}
 
 		entry.AccountID = account.auditAccountID()
-		if err := insertAccount(ctx, tx, account, by); err != nil {
+		if err := insertAccount(ctx, tx, account, chooser); err != nil {
 			return err
 		}
 

@@ -91,7 +91,7 @@ func (c *databaseChanges) reload(ctx context.Context) (err error) {
 	}()
 
 	current, err := readRevision(ctx, c.db)
-	if err != nil || current == c.loaded {
+	if err != nil || current == c.loadedRevision {
 		return err
 	}
 
@@ -99,8 +99,8 @@ func (c *databaseChanges) reload(ctx context.Context) (err error) {
 	// Also after an error: what was loaded before it may end connections.
 	defer c.signal.notify()
 
-	if current.revocations != c.loaded.revocations {
-		after := c.loaded.revocations
+	if current.revocations != c.loadedRevision.revocations {
+		after := c.loadedRevision.revocations
 		if current.revocations < after { // the database was restored from a backup
 			after = 0
 		}
@@ -111,16 +111,16 @@ func (c *databaseChanges) reload(ctx context.Context) (err error) {
 			}
 		}
 
-		c.loaded.revocations = current.revocations
+		c.loadedRevision.revocations = current.revocations
 	}
 
-	if current.directory != c.loaded.directory {
+	if current.directory != c.loadedRevision.directory {
 		for _, reload := range c.reloadDirectory {
 			if err := reload(ctx); err != nil {
 				return err
 			}
 		}
-		c.loaded.directory = current.directory
+		c.loadedRevision.directory = current.directory
 	}
 
 	return nil

@@ -230,7 +230,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := s.changes.poll(t.Context()); err != nil || !s.revoked.has("restored") {
+	if err := s.changes.poll(t.Context()); err != nil || !s.revocations.has("restored") {
 		t.Errorf("not followed: %v", err)
 	}
 }

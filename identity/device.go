@@ -25,7 +25,7 @@ func (d *Directory) CreateDevice(ctx context.Context,
 	accountRef, username, name string) (password string, device Device, err error) {
 	if name != "" {
 		var bad fieldProblems
-		bad.checkText("name", name, maxName, printable)
+		bad.checkText("name", name, maxNameLength, printable)
 		if err := bad.asError("Invalid device"); err != nil {
 			return "", Device{}, err
 		}

@@ -218,7 +218,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
 		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
 		s.useKeys(shared)
-		s.changes.loaded = revision{}
+		s.changes.loadedRevision = revision{}
 
 		if err := s.changes.poll(t.Context()); err != nil {
 			t.Fatal(err)

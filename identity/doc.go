@@ -48,10 +48,10 @@
 //
 // # Locks
 //
-// databaseChanges.slot is held during a change, and databaseChanges.pollMu while memory is reloaded, also at
+// databaseChanges.changeSlot is held during a change, and databaseChanges.pollMu while memory is reloaded, also at
 // the end of a change. Within it one of userStates.mu, revocations.mu and changeSignal.mu is held,
 // never two. A lock of Credentials.phoneLocks is held while a phone authenticates. All other
-// locks are held alone. No function is called while a lock other than databaseChanges.slot,
+// locks are held alone. No function is called while a lock other than databaseChanges.changeSlot,
 // databaseChanges.pollMu and phoneLocks is held.
 //
 // # Files
@@ -63,13 +63,13 @@
 //
 // Directory:
 //
-//   - directory.go, directory_snapshot.go, userstate.go, directory_lookup.go: the type; accounts and API
+//   - directory.go, directory_snapshot.go, user_state.go, directory_lookup.go: the type; accounts and API
 //     keys, and what is kept of users, in memory; finding what memory does not have
 //   - account_tree.go, accounts.go, account_tree_limits.go, account_names.go: accounts: the tree, their
 //     changes, where one may stand, domains
 //   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
-//   - users.go, userupdate.go, field_checks.go, etag.go: users: their changes, checks of fields
-//   - apikey.go, credential_grant.go, api_key_scope.go, visibility.go: API keys, what a caller may grant,
+//   - users.go, user_update.go, field_checks.go, etag.go: users: their changes, checks of fields
+//   - api_key.go, credential_grant.go, api_key_scope.go, visibility.go: API keys, what a caller may grant,
 //     scopes, what a role sees
 //   - device.go, phone_password.go: devices, and the hashes of phones' passwords
 //   - purge.go: deleting the data of deleted accounts
@@ -79,14 +79,14 @@
 //   - token.go, token_verification.go, token_cache.go, token_rate.go: the type and its access tokens, their
 //     verification and that of API keys, how many are issued
 //   - portal_session.go, channel_token.go: portal sessions and refresh tokens, channel tokens
-//   - signingkey.go, token_revocation.go: the keys that sign, what revokes tokens
+//   - signing_key.go, token_revocation.go: the keys that sign, what revokes tokens
 //   - channel_filter.go, stored_filter.go, filter_mismatch.go, filter_selection.go: filters of a channel
 //     login, large ones, what they select, and why not
 //
 // Credentials:
 //
 //   - credentials.go, login.go, phone_authentication.go: the type, logins, authentication of phones
-//   - login_attempt.go, failure_limiter.go, failure_limiter_redis.go, knownaddress.go: the limits of
+//   - login_attempt.go, failure_limiter.go, failure_limiter_redis.go, known_address.go: the limits of
 //     attempts, addresses that a user has logged in from
 //   - password_change.go, otp.go: changes of passwords, one-time passwords
 //   - oidc_login.go: logins at an OpenID Connect provider

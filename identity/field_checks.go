@@ -21,12 +21,12 @@ const (
 )
 
 const (
-	maxName     = 128 // characters
-	maxDomain   = 253 // characters, as in DNS
-	maxPresence = 64  // characters
-	maxPassword = 1024
-	maxSubject  = 255 // characters, as in OpenID Connect Core
-	maxProblems = 50  // reported in one response
+	maxNameLength       = 128 // characters
+	maxDomainLength     = 253 // characters, as in DNS
+	maxPresenceIDLength = 64  // characters
+	maxPasswordLength   = 1024
+	maxSubjectLength    = 255 // characters, as in OpenID Connect Core
+	maxProblems         = 50  // reported in one response
 )
 
 var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -71,8 +71,8 @@ func (a *NewAccount) check(prefix string, bad *fieldProblems) {
 		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 	}
 
-	bad.checkText(prefix+"name", a.Name, maxName, printable)
-	bad.checkText(prefix+"domain", a.Domain, maxDomain, printableNoSpace)
+	bad.checkText(prefix+"name", a.Name, maxNameLength, printable)
+	bad.checkText(prefix+"domain", a.Domain, maxDomainLength, printableNoSpace)
 	_, err := time.LoadLocation(a.TimeZone)
 	if err != nil || a.TimeZone == "Local" {
 		bad.add(prefix+"time_zone", codeInvalid,
@@ -87,14 +87,14 @@ func (u *NewUser) check(prefix string, bad *fieldProblems) {
 
 // checkNames checks all fields except the password.
 func (u *NewUser) checkNames(prefix string, bad *fieldProblems) {
-	bad.checkText(prefix+"username", u.Username, maxName, printable)
+	bad.checkText(prefix+"username", u.Username, maxNameLength, printable)
 	bad.checkUserFields(prefix, u.PresenceID, u.Role, u.Limits)
 }
 
 // checkUserFields checks the fields of a user that can be changed.
 func (p *fieldProblems) checkUserFields(prefix, presenceID string, role Role, limits Limits) {
 	if presenceID != "" {
-		p.checkText(prefix+"presence_id", presenceID, maxPresence, printableNoSpace)
+		p.checkText(prefix+"presence_id", presenceID, maxPresenceIDLength, printableNoSpace)
 	}
 	p.checkRole(prefix, role, limits)
 }
@@ -108,12 +108,12 @@ func (p *fieldProblems) checkRole(prefix string, role Role, limits Limits) {
 	p.checkLimits(prefix, role, limits)
 }
 
-const maxQuoted = 80
+const maxQuotedLength = 80
 
-// quote returns a caller's text in quotes for a message, at most maxQuoted bytes of it.
+// quote returns a caller's text in quotes for a message, at most maxQuotedLength bytes of it.
 func quote(text string) string {
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	if len(text) > maxQuotedLength {
+		text = strings.ToValidUTF8(text[:maxQuotedLength], "") + "…"
 	}
 	return fmt.Sprintf("%q", text)
 }

@@ -110,9 +110,9 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 
 		switch fault.KindOf(err) {
 		case fault.KindUnauthenticated, fault.KindForbidden:
-			over := limitedError(c.limits.limiter.Fail(ctx, limits...))
-			if over != nil {
-				err = over
+			limitErr := limitedError(c.limits.limiter.Fail(ctx, limits...))
+			if limitErr != nil {
+				err = limitErr
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	}
 
 	var bad fieldProblems
-	bad.checkText("preferred_username", n.Username, maxName, printable)
+	bad.checkText("preferred_username", n.Username, maxNameLength, printable)
 	bad.checkUserFields("", n.PresenceID, n.Role, n.Limits)
 
 	if len(bad) > 0 {

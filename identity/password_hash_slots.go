@@ -25,7 +25,7 @@ const (
 // Whether a user exists makes no difference, because the wait would tell it.
 type hashSlots struct {
 	mu         sync.Mutex
-	free       int
+	freeSlots  int
 	released   int // slots given to known clients since strangers had one
 	known      []*slotWaiter
 	strangers  map[string][]*slotWaiter // by network
@@ -46,7 +46,7 @@ type slotClient struct {
 }
 
 func newHashSlots(n int) *hashSlots {
-	return &hashSlots{free: n, strangers: make(map[string][]*slotWaiter)}
+	return &hashSlots{freeSlots: n, strangers: make(map[string][]*slotWaiter)}
 }
 
 var errTooManyLogins = errors.New("the queue for password hashes is full")
@@ -111,20 +111,20 @@ func (h *hashSlots) abandon(w *slotWaiter) (hasSlot bool) {
 func (h *hashSlots) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.free++
+	h.freeSlots++
 	h.giveFree()
 }
 
 // giveFree gives free slots to waiters. h.mu is held.
 func (h *hashSlots) giveFree() {
-	for h.free > 0 {
+	for h.freeSlots > 0 {
 		w := h.next()
 		if w == nil {
 			return
 		}
 		// Who has left is skipped at its turn: abandon does not take it out of the queue.
 		if !w.abandoned {
-			h.free--
+			h.freeSlots--
 			close(w.ready)
 		}
 	}

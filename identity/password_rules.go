@@ -38,8 +38,8 @@ func (p *fieldProblems) checkPassword(field, password string) {
 	switch {
 	case password == "":
 		p.add(field, codeRequired, field+" is required")
-	case len(password) > maxPassword:
-		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d bytes", field, maxPassword))
+	case len(password) > maxPasswordLength:
+		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d bytes", field, maxPasswordLength))
 	}
 }
 
@@ -99,7 +99,7 @@ func passwordBits(password string, words []string) float64 {
 func (p *fieldProblems) checkStrength(field, password string, words []string) {
 	switch {
 	// checkPassword has reported these.
-	case password == "" || len(password) > maxPassword:
+	case password == "" || len(password) > maxPasswordLength:
 	case utf8.RuneCountInString(password) < minPasswordLength:
 		p.add(field, codeTooShort, fmt.Sprintf("%s has fewer than %d characters", field, minPasswordLength))
 	case !utf8.ValidString(password) || passwordBits(password, words) < minPasswordBits:

@@ -76,14 +76,14 @@ func TestEveryDoorRefusesEasyPasswords(t *testing.T) {
 
 // The estimate costs bounded time, also for what was chosen to cost the library most.
 func TestTheEstimateCostsBoundedTime(t *testing.T) {
-	words := ownWords(strings.Repeat("u", maxName), Account{Domain: strings.Repeat("d.", maxDomain/2)})
+	words := ownWords(strings.Repeat("u", maxNameLength), Account{Domain: strings.Repeat("d.", maxDomainLength/2)})
 	for _, password := range []string{
 		strings.Repeat("4@8({[<369&#!1/|0$5+7%2", 40), strings.Repeat("1/1/1999", 120), strings.Repeat("qwerty", 150),
 		strings.Repeat("pass", 250), strings.Repeat("11111111", 128), strings.Repeat("\u1f82", 300),
 		strings.Repeat("\ufdfa", 300),
 	} {
 		begin := time.Now()
-		passwordBits(password[:min(len(password), maxPassword)], words)
+		passwordBits(password[:min(len(password), maxPasswordLength)], words)
 		if took := time.Since(begin); took > time.Minute { // on a loaded machine; the library alone takes minutes
 			t.Errorf("%.20q took %v", password, took)
 		}

@@ -173,7 +173,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := count("identity_revocations"); n != 0 || s.revoked.has(p.FamilyID) {
+		if n := count("identity_revocations"); n != 0 || s.revocations.has(p.FamilyID) {
 			t.Errorf("%d revocations after every token has expired", n)
 		}
 		if n := count("identity_refresh_tokens"); n != 1 {

@@ -26,22 +26,22 @@ type databaseChanges struct {
 	reloadRevocations []func(ctx context.Context, after int64) error // what changed after the counter after
 	reloadDirectory   []func(ctx context.Context) error
 
-	slot   chan struct{} // semaphore: held during a change
-	signal changeSignal  // of Directory.Changed
+	changeSlot chan struct{} // semaphore: held during a change
+	signal     changeSignal  // of Directory.Changed
 
 	freshness        memoryFreshness
 	pollCount        atomic.Uint64 // number of polls begun
 	earlyPollLimiter *rate.Limiter // limits polls outside Run
 
-	pollMu sync.Mutex
-	loaded revision           // of the data in memory; guarded by pollMu
-	watch  *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
+	pollMu         sync.Mutex
+	loadedRevision revision           // of the data in memory; guarded by pollMu
+	watch          *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
 }
 
 func newDatabaseChanges(db *sqldb.DB, auditLog *audit.Log, log *slog.Logger) *databaseChanges {
 	return &databaseChanges{
 		db: db, audit: auditLog, log: log,
-		slot:             make(chan struct{}, 1),
+		changeSlot:       make(chan struct{}, 1),
 		signal:           changeSignal{changed: make(chan struct{})},
 		earlyPollLimiter: rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
 		watch:            db.WatchChanges(),
@@ -66,8 +66,8 @@ var (
 func (c *databaseChanges) tx(ctx context.Context, increment revisionIncrement,
 	fn func(tx *sql.Tx, rev int64) error) error {
 	select {
-	case c.slot <- struct{}{}:
-		defer func() { <-c.slot }()
+	case c.changeSlot <- struct{}{}:
+		defer func() { <-c.changeSlot }()
 	case <-ctx.Done():
 		return sqldb.Wrap(ctx.Err(), "waiting for another change")
 	}

@@ -28,24 +28,24 @@ type Tokens struct {
 	keyring   *masterkey.Keyring
 	limiter   Limiter
 
-	signing atomic.Pointer[loadedSigningKeys]
-	revoked revocations
-	filters *boundedCache[string, Filter] // by id
+	signing     atomic.Pointer[loadedSigningKeys]
+	revocations revocations
+	filters     *boundedCache[string, Filter] // by id
 }
 
 func newTokens(cfg Config, d *Directory, keyring *masterkey.Keyring, limiter Limiter) *Tokens {
 	return &Tokens{
 		cfg: cfg, db: d.db, audit: d.audit, metrics: d.metrics, log: d.log, directory: d, keyring: keyring,
-		limiter: limiter,
-		revoked: revocations{until: make(map[string]int64)},
-		filters: newBoundedCache[string, Filter](maxCachedFilters),
+		limiter:     limiter,
+		revocations: revocations{until: make(map[string]int64)},
+		filters:     newBoundedCache[string, Filter](maxCachedFilters),
 	}
 }
 
 const (
 	signingAlgorithm = "EdDSA"
 	// Tokens of earlier versions carried filters of up to 20 KB.
-	maxTokenLength = 32 << 10
+	maxTokenBytes = 32 << 10
 	// issueLeeway is the time by which the clock of the node that issued a token may be ahead.
 	issueLeeway = 5 * time.Second
 )

@@ -13,8 +13,8 @@ type tokenCache struct {
 }
 
 const (
-	maxCachedTokens      = 10_000 // about 10 MB
-	maxCachedTokenLength = 2 << 10
+	maxCachedTokens     = 10_000 // about 10 MB
+	maxCachedTokenBytes = 2 << 10
 )
 
 func newTokenCache() tokenCache {
@@ -23,14 +23,14 @@ func newTokenCache() tokenCache {
 
 // find returns the cached claims of the token. Callers must not modify them.
 func (t tokenCache) find(token string) (*claims, bool) {
-	if len(token) > maxCachedTokenLength {
+	if len(token) > maxCachedTokenBytes {
 		return nil, false
 	}
 	return t.boundedCache.find(sha256.Sum256([]byte(token)))
 }
 
 func (t tokenCache) put(token string, c *claims) {
-	if len(token) <= maxCachedTokenLength {
+	if len(token) <= maxCachedTokenBytes {
 		t.boundedCache.put(sha256.Sum256([]byte(token)), c)
 	}
 }

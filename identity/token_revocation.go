@@ -55,7 +55,7 @@ func (t *Tokens) reloadRevocations(ctx context.Context, after int64) error {
 		return err
 	}
 	t.directory.userStates.remove(added)
-	t.revoked.add(added)
+	t.revocations.add(added)
 	return nil
 }
 
@@ -117,7 +117,7 @@ func revokeUser(ctx context.Context, tx *sql.Tx, rev int64, userID string, now t
 // deleteExpired deletes expired revocations, filters and refresh tokens.
 func (t *Tokens) deleteExpired(ctx context.Context) error {
 	now := t.cfg.Now()
-	t.revoked.deleteExpired(now)
+	t.revocations.deleteExpired(now)
 	for _, table := range []string{"identity_revocations", "identity_filters"} {
 		_, err := t.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli())
 		if err != nil {

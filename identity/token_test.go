@@ -101,7 +101,7 @@ func TestTokenIsRefused(t *testing.T) {
 	for name, token := range map[string]string{
 		"nothing":              "",
 		"not a token":          "a.b.c",
-		"too long":             good + strings.Repeat("A", maxTokenLength),
+		"too long":             good + strings.Repeat("A", maxTokenBytes),
 		"a fourth part":        good + ".x",
 		"alg none":             forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, key.id, nil),
 		"HS256 by public key":  forge(jwt.SigningMethodHS256, []byte(key.public), key.id, nil),
@@ -287,7 +287,7 @@ func FuzzAuthenticate(f *testing.F) {
 		userStates: userStates{states: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
 	d.snapshot.Store(&snapshot{tree: tree})
-	s := &Tokens{cfg: cfg, metrics: metrics, directory: d, revoked: revocations{until: map[string]int64{}}}
+	s := &Tokens{cfg: cfg, metrics: metrics, directory: d, revocations: revocations{until: map[string]int64{}}}
 	s.signing.Store(&loadedSigningKeys{keys: signingKeys{key}, verifiedTokens: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	d.changes.freshness.current(d.changes.freshness.begin())

@@ -41,7 +41,7 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 	}
 
 	_, known = t.directory.userStates.find(p.UserID)
-	if !known && p.KeyID == "" && !t.revoked.has(p.UserID) {
+	if !known && p.KeyID == "" && !t.revocations.has(p.UserID) {
 		t.directory.lookupUser(ctx, p.UserID)
 	}
 
@@ -76,7 +76,7 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 
 // verify verifies the signature and validates the claims, except expiry and revocation.
 func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
-	if len(token) > maxTokenLength {
+	if len(token) > maxTokenBytes {
 		return nil, errors.New("it is too long")
 	}
 
@@ -199,7 +199,7 @@ func (t *Tokens) CheckPrincipal(p *Principal) error {
 	if !known {
 		return fault.Forbidden("The signing key was replaced")
 	}
-	if t.revoked.has(p.TokenID) || t.revoked.has(p.FamilyID) || t.revoked.has(p.UserID) {
+	if t.revocations.has(p.TokenID) || t.revocations.has(p.FamilyID) || t.revocations.has(p.UserID) {
 		return fault.Forbidden("Access was revoked")
 	}
 

@@ -98,7 +98,7 @@ func (d *Directory) checkNewUser(ctx context.Context, n NewUser) (hash string, e
 	var bad fieldProblems
 	if n.OIDCSubject != "" {
 		n.checkNames("", &bad)
-		bad.checkText("oidc_subject", n.OIDCSubject, maxSubject, printable)
+		bad.checkText("oidc_subject", n.OIDCSubject, maxSubjectLength, printable)
 		if d.cfg.OIDC.Issuer == "" {
 			bad.add("oidc_subject", "unsupported", "auth.oidc is not set")
 		}

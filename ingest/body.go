@@ -22,7 +22,7 @@ var errBodyTooLarge = fault.New(fault.KindTooLarge, "The body is over 32 MiB")
 func readBody(r Request, memory *reservation) ([]byte, error) {
 	// Compressed bytes are bounded too: an endless gzip stream may decompress to
 	// nothing.
-	compressed := &limitReader{from: r.Body, left: MaxBody}
+	compressed := &limitReader{from: r.Body, bytesLeft: MaxBody}
 	switch strings.ToLower(strings.TrimSpace(r.ContentEncoding)) {
 	case "", "identity":
 		return readAll(compressed, r.ContentLength, memory)
@@ -31,7 +31,7 @@ func readBody(r Request, memory *reservation) ([]byte, error) {
 		if err != nil {
 			return nil, bodyError(err)
 		}
-		return readAll(&limitReader{from: unzip, left: MaxBody}, -1, memory)
+		return readAll(&limitReader{from: unzip, bytesLeft: MaxBody}, -1, memory)
 	default:
 		return nil, fault.New(fault.KindUnsupported, "The Content-Encoding must be gzip or absent")
 	}
@@ -111,19 +111,19 @@ func bodyError(err error) error {
 
 // limitReader reads at most left bytes. It returns errBodyTooLarge for more.
 type limitReader struct {
-	from io.Reader
-	left int
+	from      io.Reader
+	bytesLeft int
 }
 
 func (l *limitReader) Read(p []byte) (int, error) {
 	// One byte more than allowed shows that there is more.
-	if len(p) > l.left+1 {
-		p = p[:l.left+1]
+	if len(p) > l.bytesLeft+1 {
+		p = p[:l.bytesLeft+1]
 	}
 	n, err := l.from.Read(p)
-	if n > l.left {
-		return l.left, errBodyTooLarge
+	if n > l.bytesLeft {
+		return l.bytesLeft, errBodyTooLarge
 	}
-	l.left -= n
+	l.bytesLeft -= n
 	return n, err
 }

@@ -73,7 +73,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 	if a.waitingBodies == 0 && a.fits(c, reserve) {
 		a.admit(c, reserve)
 		a.mu.Unlock()
-		return &reservation{admission: a, caller: c, name: name, reserved: reserve, minReserved: reserve}, nil
+		return &reservation{admission: a, caller: c, name: name, reservedBytes: reserve, minReserved: reserve}, nil
 	}
 
 	// Of the room for waiting bodies, too, no caller gets more than half of what is free.
@@ -107,7 +107,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 		}
 	}
 
-	return &reservation{admission: a, caller: c, name: name, reserved: reserve, minReserved: reserve}, nil
+	return &reservation{admission: a, caller: c, name: name, reservedBytes: reserve, minReserved: reserve}, nil
 }
 
 // removeWaiter removes a waiting body. It returns false if the body was admitted meanwhile.
@@ -188,29 +188,29 @@ type reservation struct {
 	caller    *callerQueue
 	name      string
 
-	reserved    int64 // bytes reserved in the admission
-	minReserved int64 // bytes of reserved that are kept until release
-	used        int64
+	reservedBytes int64 // bytes reserved in the admission
+	minReserved   int64 // bytes of reserved that are kept until release
+	usedBytes     int64
 }
 
 // covers reports whether n more bytes are within the reservation.
-func (r *reservation) covers(n int) bool { return r.used+int64(n) <= r.reserved }
+func (r *reservation) covers(n int) bool { return r.usedBytes+int64(n) <= r.reservedBytes }
 
 // grow adds n bytes to the used ones and reserves memory for them if necessary. It returns
 // fault.KindTooLarge for a body that can never fit and fault.KindUnavailable if the memory is
 // not free now.
 func (r *reservation) grow(n int) error {
-	r.used += int64(n)
-	if r.used <= r.reserved {
+	r.usedBytes += int64(n)
+	if r.usedBytes <= r.reservedBytes {
 		return nil
 	}
 
 	a := r.admission
-	if r.used > a.limit {
+	if r.usedBytes > a.limit {
 		return fault.New(fault.KindTooLarge, "The body needs more memory than this server allows for one body")
 	}
 
-	missing := r.used - r.reserved
+	missing := r.usedBytes - r.reservedBytes
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -226,8 +226,8 @@ func (r *reservation) grow(n int) error {
 
 // shrink subtracts n bytes from the used ones and releases memory beyond a reservationStep.
 func (r *reservation) shrink(n int) {
-	r.used -= int64(n)
-	spare := r.reserved - max(r.used, r.minReserved)
+	r.usedBytes -= int64(n)
+	spare := r.reservedBytes - max(r.usedBytes, r.minReserved)
 	if spare < reservationStep {
 		return
 	}
@@ -238,7 +238,7 @@ func (r *reservation) shrink(n int) {
 }
 
 func (r *reservation) addReserved(n int64) {
-	r.reserved += n
+	r.reservedBytes += n
 	r.caller.heldBytes += n
 	r.admission.heldBytes += n
 }
@@ -248,7 +248,7 @@ func (r *reservation) release() {
 	a := r.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.addReserved(-r.reserved)
+	r.addReserved(-r.reservedBytes)
 	r.caller.bodies--
 	a.deleteIfIdle(r.name, r.caller)
 	a.admitWaiting()

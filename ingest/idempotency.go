@@ -50,7 +50,7 @@ const (
 // comes after it: of two copies with one identity the normalizer drops the second.
 type keyStore struct {
 	db        *sqldb.DB
-	run       string                          // of the identities that this process gives to records
+	ownRun    string                          // of the identities that this process gives to records
 	numbers   atomic.Uint64                   // of them that are used
 	overLimit atomic.Pointer[map[string]bool] // sources with maxKeysPerSource and more
 }
@@ -59,7 +59,7 @@ func newKeyStore(ctx context.Context, db *sqldb.DB) (*keyStore, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	s := &keyStore{db: db, run: "body-" + rand.Text()}
+	s := &keyStore{db: db, ownRun: "body-" + rand.Text()}
 	s.overLimit.Store(&map[string]bool{})
 	return s, nil
 }
@@ -123,7 +123,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 	}
 
 	c := &keyClaim{account: account, source: source, key: key, body: body}
-	c.setHolder(event.Identity{Run: s.run, Number: s.numbers.Add(uint64(records)) - uint64(records)})
+	c.setHolder(event.Identity{Run: s.ownRun, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
 		// The statements are conditional: of two requests at once only one changes the row.
 		claimed, err := s.claimNew(ctx, c)

@@ -34,9 +34,9 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 		repaired: f.Counter("trunkline_ingest_repaired_bodies_total",
 			"Bodies of platforms in which bytes that are not UTF-8 were replaced by U+FFFD."),
 		wait: f.NewHistogram(
-			metric.Native("trunkline_ingest_wait_seconds", "Time that bodies waited before they were read.", 100)),
+			metric.NativeHistogram("trunkline_ingest_wait_seconds", "Time that bodies waited before they were read.", 100)),
 		produce: f.NewHistogram(
-			metric.Native("trunkline_ingest_produce_seconds",
+			metric.NativeHistogram("trunkline_ingest_produce_seconds",
 				"Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.",
 				100)),
 	}

@@ -43,21 +43,21 @@ type batch struct {
 	topicID           kafka.TopicID // of the raw log
 	deadLettersBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
 
-	now        time.Time
-	rawRecords int      // raw records in the batch
-	lastID     event.ID // id of the last of them
-	events     []kafka.Record
-	size       int // bytes of events
-	dead       []kafka.Record
-	bytes      []byte         // backing memory of events and headers
-	headers    []kafka.Header // backing memory of the headers of events and dead letters
-	callData   []byte         // of the current record, if it is a call event
-	scratch    *scratch       // while fill runs
-	formatName string         // of the current record
-	identity   event.Identity // of the current record; zero: none
-	timeZone   *time.Location
-	counts     counts
-	traces     traces
+	now         time.Time
+	rawRecords  int      // raw records in the batch
+	lastID      event.ID // id of the last of them
+	events      []kafka.Record
+	size        int // bytes of events
+	deadLetters []kafka.Record
+	bytes       []byte         // backing memory of events and headers
+	headers     []kafka.Header // backing memory of the headers of events and dead letters
+	callData    []byte         // of the current record, if it is a call event
+	scratch     *scratch       // while fill runs
+	formatName  string         // of the current record
+	identity    event.Identity // of the current record; zero: none
+	timeZone    *time.Location
+	counts      counts
+	traces      traces
 
 	sourceLog   []byte // header for topicID and sourceEpoch; nil: not created yet
 	sourceEpoch int32
@@ -75,9 +75,9 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 func (b *batch) reset(prev event.ID) {
 	b.now, b.rawRecords, b.lastID, b.size = time.Now(), 0, prev, 0
 	clear(b.events)
-	clear(b.dead)
+	clear(b.deadLetters)
 	clear(b.headers)
-	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
+	b.events, b.deadLetters, b.headers, b.bytes = b.events[:0], b.deadLetters[:0], b.headers[:0], b.bytes[:0]
 	b.counts.reset()
 	b.traces.reset()
 
@@ -333,7 +333,7 @@ func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
 	b.addHeader(event.HeaderOrigTopic, b.route.rawTopic)
 	b.addHeader(event.HeaderOrigPartition, strconv.Itoa(b.partition))
 	b.addHeader(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
-	b.dead = append(b.dead, kafka.Record{
+	b.deadLetters = append(b.deadLetters, kafka.Record{
 		Topic: event.TopicDead, Partition: kafka.AnyPartition, Key: raw.Key, Value: raw.Value,
 		Headers: b.headers[firstHeader:len(b.headers):len(b.headers)],
 	})

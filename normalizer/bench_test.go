@@ -124,8 +124,8 @@ func benchmarkStates(b *testing.B) {
 			}
 
 			w.reset(w.lastID)
-			if err := w.fill(b.Context(), records, len(records)); err != nil || len(w.dead) > 0 {
-				b.Fatal(err, len(w.dead))
+			if err := w.fill(b.Context(), records, len(records)); err != nil || len(w.deadLetters) > 0 {
+				b.Fatal(err, len(w.deadLetters))
 			}
 
 			left = w.rawRecords
@@ -159,8 +159,8 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 			}
 
 			w.reset(w.lastID)
-			if err := w.fill(b.Context(), records, size); err != nil || len(w.dead) > 0 {
-				b.Fatal(err, len(w.dead))
+			if err := w.fill(b.Context(), records, size); err != nil || len(w.deadLetters) > 0 {
+				b.Fatal(err, len(w.deadLetters))
 			}
 
 			left = w.rawRecords

@@ -71,7 +71,7 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 
 // appendHistory appends the steps of a call, at most state.MaxSteps, the event's own last.
 func appendHistory(dst []byte, past []state.Step, last state.Step, extension func(string) string) []byte {
-	if last.Repeats(past) {
+	if last.RepeatsLast(past) {
 		past = past[:len(past)-1]
 	}
 

@@ -93,8 +93,8 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 		b.reset(b.lastID)
 		b.now = time.Unix(1_795_256_001, 0)
 
-		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events)+len(b.dead) != 1 {
-			t.Fatalf("record %d: %v, %d events, %d dead letters", i, err, len(b.events), len(b.dead))
+		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events)+len(b.deadLetters) != 1 {
+			t.Fatalf("record %d: %v, %d events, %d dead letters", i, err, len(b.events), len(b.deadLetters))
 		}
 		if len(b.events) == 0 {
 			continue
@@ -109,7 +109,7 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 var update = flag.Bool("update", false, "write the golden files of the stories")
 
 // What a client that knows the specification alone reads of the stories of all platforms:
-// testdata/stories has the specified members of every call event, and api/describe_test.go
+// testdata/stories has the specified members of every call event, and api/descriptions_test.go
 // validates them.
 func TestEveryPlatformTellsTheSpecifiedCallEvent(t *testing.T) {
 	for name, file := range storyFiles {

@@ -57,7 +57,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 			LegOf: e.IsLegOf,
 		}
 		b.state.Apply(&stateEvent)
-		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
+		e.Facts, past = stateEvent.Facts, stateEvent.Past.PastSteps()
 	}
 
 	// The state has made the name more specific, and the type follows the name.

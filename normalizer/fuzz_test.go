@@ -47,12 +47,12 @@ func FuzzNormalize(f *testing.F) {
 			if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil {
 				t.Fatal(err)
 			}
-			if len(b.events)+len(b.dead) != 1 {
-				t.Fatalf("%d events, %d dead letters", len(b.events), len(b.dead))
+			if len(b.events)+len(b.deadLetters) != 1 {
+				t.Fatalf("%d events, %d dead letters", len(b.events), len(b.deadLetters))
 			}
 
-			if len(b.dead) == 1 {
-				if string(b.dead[0].Header(event.HeaderErrorKind)) == string(Internal) {
+			if len(b.deadLetters) == 1 {
+				if string(b.deadLetters[0].Header(event.HeaderErrorKind)) == string(Internal) {
 					t.Fatal("it panicked")
 				}
 				continue

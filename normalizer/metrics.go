@@ -35,9 +35,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		dead: f.CounterVec("trunkline_dead_letters_total",
 			"Records that could not be normalized, by raw topic and kind.", "topic", "kind"),
 		batch: f.NewHistogram(
-			metric.Native("trunkline_normalizer_batch_records", "Raw records in one batch.", 100)),
+			metric.NativeHistogram("trunkline_normalizer_batch_records", "Raw records in one batch.", 100)),
 		delay: f.NewHistogram(
-			metric.Native("trunkline_normalizer_delay_seconds",
+			metric.NativeHistogram("trunkline_normalizer_delay_seconds",
 				"Time from the Kafka timestamp of a batch's first record until the batch is durable.", 100)),
 		retries: f.Counter("trunkline_normalizer_retries_total",
 			"Waits of a partition because Kafka or the account store was unavailable."),
@@ -55,7 +55,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Agents, calls and devices in the state of this process's partitions, including those that ended recently.",
 			"kind"),
 		rebuild: f.NewHistogram(
-			metric.Native("trunkline_normalizer_state_rebuild_seconds",
+			metric.NativeHistogram("trunkline_normalizer_state_rebuild_seconds",
 				"Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.",
 				100)),
 		repairs: f.Counter("trunkline_normalizer_state_repairs_total",

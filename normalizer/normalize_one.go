@@ -26,8 +26,8 @@ func NormalizeOne(ctx context.Context, raw kafka.Record, now time.Time, accounts
 	if err := b.fill(ctx, []kafka.Record{raw}, 1); err != nil {
 		return kafka.Record{}, err
 	}
-	if len(b.dead) > 0 {
-		return b.dead[0], nil
+	if len(b.deadLetters) > 0 {
+		return b.deadLetters[0], nil
 	}
 
 	return b.events[0], nil

@@ -144,7 +144,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	}
 
 	// Before the events: once these are written, a takeover continues behind them.
-	if err := w.produceDeadLetters(ctx, b.dead); err != nil {
+	if err := w.produceDeadLetters(ctx, b.deadLetters); err != nil {
 		return 0, err
 	}
 	if err := w.placements.ensure(ctx, b.events); err != nil {
@@ -235,7 +235,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	}
 
 	w.rejectFirst(&records[0], tooLargeRejection())
-	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
+	if err := w.produceDeadLetters(ctx, w.batch.deadLetters); err != nil {
 		return 0, err
 	}
 	if err := w.state.commitBatch(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {

@@ -139,8 +139,9 @@ func TestAMessageOverTheLimitIsADeadLetter(t *testing.T) {
 	if err := b.fill(t.Context(), []kafka.Record{small, big, small}, 3); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(TooLarge) {
-		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
+	if len(b.events) != 2 || len(b.deadLetters) != 1 ||
+		string(b.deadLetters[0].Header(event.HeaderErrorKind)) != string(TooLarge) {
+		t.Errorf("%d events, dead letters %v", len(b.events), b.deadLetters)
 	}
 }
 
@@ -191,8 +192,9 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	if err := b.fill(t.Context(), records, 3); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(Internal) {
-		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
+	if len(b.events) != 2 || len(b.deadLetters) != 1 ||
+		string(b.deadLetters[0].Header(event.HeaderErrorKind)) != string(Internal) {
+		t.Errorf("%d events, dead letters %v", len(b.events), b.deadLetters)
 	}
 
 	want := `
@@ -220,7 +222,7 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 	}
 
 	var got []string
-	for _, h := range b.dead[0].Headers {
+	for _, h := range b.deadLetters[0].Headers {
 		got = append(got, h.Key+"="+string(h.Value))
 	}
 
@@ -350,10 +352,11 @@ func TestWithoutAnyAccountARecordIsADeadLetter(t *testing.T) {
 		if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(want) {
-			t.Fatalf("%s: dead letters %v, want %s", source, b.dead, want)
+		if len(b.deadLetters) != 1 ||
+			string(b.deadLetters[0].Header(event.HeaderErrorKind)) != string(want) {
+			t.Fatalf("%s: dead letters %v, want %s", source, b.deadLetters, want)
 		}
-		if names := b.dead[0].Header(event.HeaderAccountNames); string(names) != "acme.example.com\nsupport" {
+		if names := b.deadLetters[0].Header(event.HeaderAccountNames); string(names) != "acme.example.com\nsupport" {
 			t.Errorf("%s: the names are %q", source, names)
 		}
 	}
@@ -406,7 +409,7 @@ func TestTheRulesOfAFeedDecideTheAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(b.events) != 1 || string(b.events[0].Key) != c.want {
-				t.Errorf("%d records, dead %v", len(b.events), b.dead)
+				t.Errorf("%d records, dead %v", len(b.events), b.deadLetters)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
 // placements names accounts on cc.accounts before their first event in one partition
 // of cc.evt is written. Its methods do nothing on nil.
 type placements struct {
-	w             *partitionWorker
+	worker        *partitionWorker
 	knownAccounts map[string]struct{} // accounts named in cc.accounts for the partition
 }
 
@@ -66,7 +66,7 @@ type placements struct {
 // of the partition, loadPlacements writes one for the current end, and names the
 // accounts of the state for the events before it.
 func (w *partitionWorker) loadPlacements(ctx context.Context) error {
-	p := &placements{w: w, knownAccounts: map[string]struct{}{}}
+	p := &placements{worker: w, knownAccounts: map[string]struct{}{}}
 	hasCompletion := false
 	err := w.retry(ctx, "reading the partitions of accounts", func() error {
 		found, err := w.accounts.readPlacements(ctx, w.deps.Log, w.Partition)
@@ -125,10 +125,11 @@ func (p *placements) writeMissing(ctx context.Context, accounts []string) error 
 		}
 
 		p.knownAccounts[account] = struct{}{}
-		placement := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.position.Offset}
+		placement := event.Placement{AccountID: account, Partition: p.worker.Partition,
+			Offset: p.worker.state.position.Offset}
 		records = append(records,
 			kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
 	}
 
-	return p.w.produceWithRetry(ctx, records) // an error ends the worker, and with it knownAccounts
+	return p.worker.produceWithRetry(ctx, records) // an error ends the worker, and with it knownAccounts
 }

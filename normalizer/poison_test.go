@@ -38,12 +38,12 @@ func TestAnImpossibleAccountIDIsUnknownWithoutAsking(t *testing.T) {
 			if err := b.fill(t.Context(), records, len(records)); err != nil {
 				t.Fatal(err)
 			}
-			if len(b.dead) != len(records) {
-				t.Fatalf("%d dead letters of %d records", len(b.dead), len(records))
+			if len(b.deadLetters) != len(records) {
+				t.Fatalf("%d dead letters of %d records", len(b.deadLetters), len(records))
 			}
 
-			for i := range b.dead {
-				if kind := string(b.dead[i].Header(event.HeaderErrorKind)); kind != string(UnknownAccount) {
+			for i := range b.deadLetters {
+				if kind := string(b.deadLetters[i].Header(event.HeaderErrorKind)); kind != string(UnknownAccount) {
 					t.Errorf("kind %s", kind)
 				}
 			}
@@ -155,12 +155,12 @@ func TestARecordThatIsTooLargeToUnpackIsADeadLetter(t *testing.T) {
 	next := eventRecord(event.AgentLogin, `{"agent_id":"1"}`)
 	next.Time, next.Offset = testRecorded, 1
 
-	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.dead) != 1 ||
+	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.deadLetters) != 1 ||
 		len(b.events) != 1 {
-		t.Fatal(err, len(b.dead), len(b.events))
+		t.Fatal(err, len(b.deadLetters), len(b.events))
 	}
-	if got := string(b.dead[0].Header(event.HeaderErrorKind)); got != string(TooLarge) ||
-		string(b.dead[0].Key) != "acme" {
+	if got := string(b.deadLetters[0].Header(event.HeaderErrorKind)); got != string(TooLarge) ||
+		string(b.deadLetters[0].Key) != "acme" {
 		t.Errorf("a dead letter of kind %s", got)
 	}
 }

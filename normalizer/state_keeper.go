@@ -15,7 +15,7 @@ import (
 // normalizer's own batches and of those of another one. Its methods do nothing on a
 // nil keeper.
 type stateKeeper struct {
-	w             *partitionWorker
+	worker        *partitionWorker
 	state         *state.Partition
 	position      state.Position // the state is the fold of cc.evt up to here
 	newest        *normalizedRef // newest event folded by catchUp
@@ -32,7 +32,7 @@ var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 // writing.
 func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, stop func(), err error) {
 	startedAt := time.Now()
-	k := &stateKeeper{w: w, state: state.NewPartition()}
+	k := &stateKeeper{worker: w, state: state.NewPartition()}
 	topic, err := w.readState(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -170,12 +170,12 @@ const maxInitialEvents = 1 << 20
 // first start with a state or after cc.state was lost. The state does not include
 // earlier events.
 func (k *stateKeeper) initialize(ctx context.Context) error {
-	id, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
+	id, err := k.worker.deps.Log.TopicID(ctx, k.worker.normalizedTopic)
 	if err != nil {
 		return err
 	}
 
-	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+	first, end, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
 	// Two normalizers may have written by turns: the highest of the last ids is that of the last event.
-	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low,
+	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(first, low-recentRecords), low,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
 			if err == nil {
@@ -213,7 +213,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	k.state.Start(k.position.EventID)
 	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
-		err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, low, low+1,
+		err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, low, low+1,
 			func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
 	}
 	if newest != 0 {
@@ -226,7 +226,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 // hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
-	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, from, min(to, from+recentRecords),
+	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, from, min(to, from+recentRecords),
 		func(r *kafka.Record) {
 			_, ok, err := event.MessageFacts(r.Value)
 			if err == nil && !found {
@@ -241,7 +241,7 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 // that only the state has stay in it: a takeover normalizes their raw records again, with
 // the same ids, and they do not change the state.
 func (k *stateKeeper) followLog(ctx context.Context) error {
-	log, topic, partition := k.w.deps.Log, k.w.normalizedTopic, k.w.Partition
+	log, topic, partition := k.worker.deps.Log, k.worker.normalizedTopic, k.worker.Partition
 	topicID, err := log.TopicID(ctx, topic)
 	if err != nil {
 		return err
@@ -260,14 +260,14 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 
 	if gap != nil {
 		if gap.Restarted() {
-			k.w.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
+			k.worker.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
 			gap.Resume, err = k.firstNotFolded(ctx)
 		}
 		if err != nil {
 			return err
 		}
 
-		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic,
+		k.worker.log.Error("normalized log does not continue at the end of the state", "topic", topic,
 			"partition", partition,
 			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
 		k.position.Offset, k.position.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
@@ -281,7 +281,7 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 // The leader epoch at the end of a batch is unknown: a log that was cut and has grown
 // past the position is known by the event before the position, which is not folded.
 func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (*kafka.GapError, error) {
-	err := k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
+	err := k.worker.deps.Log.CheckPosition(ctx, k.worker.normalizedTopic, k.worker.Partition, position)
 	if gap, ok := kafka.PassableGap(err); ok {
 		return gap, nil
 	}
@@ -294,7 +294,7 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 		return nil, err
 	}
 
-	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated,
+	return &kafka.GapError{Topic: k.worker.normalizedTopic, Partition: k.worker.Partition, Kind: kafka.GapTruncated,
 		Offset:      position.Offset,
 		LeaderEpoch: kafka.UnknownEpoch}, nil
 }
@@ -303,7 +303,7 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 // folded. First copies of events are in the order of their ids: before the newest
 // recentRecords events that are folded there is none.
 func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
-	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+	first, end, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 	for err == nil && end > first {
 		from, folded := max(first, end-recentRecords), false
 		folded, err = k.allFolded(ctx, from, end)
@@ -320,10 +320,11 @@ func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
 // [from, to).
 func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded bool, err error) {
 	folded = true
-	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(from, 0), to, func(r *kafka.Record) {
-		id, err := event.MessageID(r.Value)
-		folded = folded && (err != nil || id <= k.state.Last())
-	})
+	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(from, 0), to,
+		func(r *kafka.Record) {
+			id, err := event.MessageID(r.Value)
+			folded = folded && (err != nil || id <= k.state.Last())
+		})
 	return folded, err
 }
 
@@ -343,7 +344,7 @@ func (w *partitionWorker) catchUpState(ctx context.Context) error {
 // isAhead reports whether the folded events are ahead of the worker.
 func (k *stateKeeper) isAhead() bool {
 	return k != nil && k.newest != nil &&
-		k.newest.position.Compare(event.Position{Offset: k.w.next.Offset - 1, Generation: k.w.generation}) > 0
+		k.newest.position.Compare(event.Position{Offset: k.worker.next.Offset - 1, Generation: k.worker.generation}) > 0
 }
 
 // maxFoldRecords is the number of events after which catchUp passes the changes to the
@@ -357,14 +358,14 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 		return nil
 	}
 
-	return k.w.retry(ctx, "folding events", func() error {
+	return k.worker.retry(ctx, "folding events", func() error {
 		// The events of a batch that is not committed are folded from the log, if they are there.
 		k.state.Reset()
 		if err := k.followLog(ctx); err != nil {
 			return err
 		}
 
-		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+		_, next, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
 			err = k.fold(ctx, to)
@@ -384,28 +385,29 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 // fold folds the events from the state's position to before offset to.
 func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 	var parseErr error
-	err := k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, k.position.Offset, to, func(r *kafka.Record) {
-		n, err := k.w.readNormalized(r)
-		if err == nil {
-			var e state.Event
-			e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
+	err := k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, k.position.Offset, to,
+		func(r *kafka.Record) {
+			n, err := k.worker.readNormalized(r)
 			if err == nil {
-				k.state.Fold(&e)
-				k.recordFolded(n.position)
-				if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
-					k.newest = n
+				var e state.Event
+				e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
+				if err == nil {
+					k.state.Fold(&e)
+					k.recordFolded(n.position)
+					if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
+						k.newest = n
+					}
+					k.position.LeaderEpoch = r.LeaderEpoch
 				}
-				k.position.LeaderEpoch = r.LeaderEpoch
 			}
-		}
-		if err != nil {
-			parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
-		}
-	})
+			if err != nil {
+				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
+			}
+		})
 
 	if parseErr != nil {
-		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.normalizedTopic,
-			"partition", k.w.Partition, "error", parseErr)
+		k.worker.log.Error("records of another writer in the normalized topic", "topic", k.worker.normalizedTopic,
+			"partition", k.worker.Partition, "error", parseErr)
 	}
 
 	return err
@@ -476,7 +478,7 @@ func (k *stateKeeper) updateEntriesMetric(sign int) {
 			size = k.state.Size(kind)
 		}
 		if size != k.countedSizes[i] {
-			k.w.metrics.stateEntries.WithLabelValues(string(kind)).Add(float64(size - k.countedSizes[i]))
+			k.worker.metrics.stateEntries.WithLabelValues(string(kind)).Add(float64(size - k.countedSizes[i]))
 			k.countedSizes[i] = size
 		}
 	}

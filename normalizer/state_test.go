@@ -632,8 +632,8 @@ func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
 		r.Time = testRecorded
 	}
 
-	if err := b.fill(t.Context(), []kafka.Record{big, small}, 2); err != nil || len(b.dead) != 1 {
-		t.Fatal(err, len(b.dead))
+	if err := b.fill(t.Context(), []kafka.Record{big, small}, 2); err != nil || len(b.deadLetters) != 1 {
+		t.Fatal(err, len(b.deadLetters))
 	}
 	if all := b.state.All(); len(all) != 1 || all[0].ID != "2" {
 		t.Errorf("%d entries", len(all))

@@ -15,7 +15,7 @@ import (
 // stateWriter writes the state of one partition to cc.state, asynchronously: it
 // collects changes while a record batch is in flight. Its goroutine is run.
 type stateWriter struct {
-	w          *partitionWorker
+	worker     *partitionWorker
 	wake       chan struct{} // signals that changes were added
 	spaceFreed chan struct{} // signals that changes were taken
 
@@ -26,7 +26,7 @@ type stateWriter struct {
 	positionChanged bool           // position is not written yet
 
 	// The fields below belong to run.
-	wanted         map[state.Key]state.Value // values that the topic must have
+	wantedValues   map[state.Key]state.Value // values that the topic must have
 	wantedPosition state.Position
 	next           int64                      // offset after the last known record of the topic
 	wroteAt        time.Time                  // time of the last record batch
@@ -67,12 +67,12 @@ func (l *lastRecords) add(r state.Record) {
 func newStateWriter(w *partitionWorker, topic stateTopic) *stateWriter {
 	view, last := topic.view, topic.last
 	s := &stateWriter{
-		w: w, wake: make(chan struct{}, 1), spaceFreed: make(chan struct{}, 1),
-		pending: map[state.Key]state.Change{}, wanted: map[state.Key]state.Value{},
+		worker: w, wake: make(chan struct{}, 1), spaceFreed: make(chan struct{}, 1),
+		pending: map[state.Key]state.Change{}, wantedValues: map[state.Key]state.Value{},
 		rewrites: map[state.Key]state.Change{}, lastByOthers: last.entries,
 		next: topic.next, checkAt: time.Now().Add(kafka.GroupOverlap),
 	}
-	view.Values(func(v state.Value) { s.wanted[v.Key()] = v })
+	view.Values(func(v state.Value) { s.wantedValues[v.Key()] = v })
 	position := view.Position()
 	if position != nil {
 		s.position, s.wantedPosition = *position, *position
@@ -205,9 +205,9 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 
 	for key, c := range s.pending {
 		changes = append(changes, c)
-		s.wanted[key] = c.Value
+		s.wantedValues[key] = c.Value
 		if c.Value == nil {
-			delete(s.wanted, key)
+			delete(s.wantedValues, key)
 		}
 
 		delete(s.rewrites, key)
@@ -248,7 +248,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	records := make([]kafka.Record, 0, len(changes)+1)
 	for i := range changes {
 		c := &changes[i]
-		r := kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(c.Key.String())}
+		r := kafka.Record{Topic: event.TopicState, Partition: s.worker.Partition, Key: []byte(c.Key.String())}
 		if c.Value != nil {
 			r.Value = c.Value.Append(make([]byte, 0, c.Bytes()))
 		} else {
@@ -260,12 +260,12 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 
 	position.StateOffset = s.next + int64(len(changes))
 	records = append(records,
-		kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey),
+		kafka.Record{Topic: event.TopicState, Partition: s.worker.Partition, Key: []byte(state.PositionKey),
 			Value: position.Append(nil)})
 
 	var written kafka.Appended
-	err := s.w.retry(ctx, "writing the state", func() (err error) {
-		written, err = s.w.deps.Producer.ProduceWithOffsets(ctx, records...)
+	err := s.worker.retry(ctx, "writing the state", func() (err error) {
+		written, err = s.worker.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
 	if err != nil {
@@ -315,9 +315,9 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 // values that it must have, and schedules those that it lost to be written again. Until
 // then positions are incomplete.
 func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
-	s.w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
-	s.w.log.Error("state topic truncated, what it lost is written again", "topic", event.TopicState,
-		"partition", s.w.Partition,
+	s.worker.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
+	s.worker.log.Error("state topic truncated, what it lost is written again", "topic", event.TopicState,
+		"partition", s.worker.Partition,
 		"written", s.next, "end", end)
 	last, end, err := s.readFrom(ctx, 0)
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 	}
 
 	s.next, s.lastByOthers = end, last.entries
-	for key, v := range s.wanted {
+	for key, v := range s.wantedValues {
 		if _, ok := last.entries[key]; !ok {
 			s.rewrites[key] = state.Change{Key: key, Value: v}
 		}
@@ -342,14 +342,15 @@ func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 // readFrom returns the last records of the keys from an offset on, and the end of the
 // topic.
 func (s *stateWriter) readFrom(ctx context.Context, from int64) (last lastRecords, end int64, err error) {
-	err = s.w.retry(ctx, "checking the state", func() (err error) {
+	err = s.worker.retry(ctx, "checking the state", func() (err error) {
 		reset := func() { last = lastRecords{entries: map[state.Key]state.Record{}} }
-		end, err = s.w.deps.Log.ScanCompacted(ctx, event.TopicState, s.w.Partition, from, reset, func(r *kafka.Record) {
-			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
-			if err == nil { // else written by another program
-				last.add(record)
-			}
-		})
+		end, err = s.worker.deps.Log.ScanCompacted(ctx, event.TopicState, s.worker.Partition, from, reset,
+			func(r *kafka.Record) {
+				record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+				if err == nil { // else written by another program
+					last.add(record)
+				}
+			})
 
 		return err
 	})
@@ -368,7 +369,7 @@ func (s *stateWriter) collectRewrites() {
 		}
 
 		delete(s.lastByOthers, key)
-		wanted, last := s.wanted[key], r.Value()
+		wanted, last := s.wantedValues[key], r.Value()
 		if wanted == nil && last == nil ||
 			wanted != nil && last != nil && bytes.Equal(wanted.Append(nil), last.Append(nil)) {
 			continue
@@ -380,8 +381,8 @@ func (s *stateWriter) collectRewrites() {
 	}
 
 	if repaired > 0 && !s.repairsLoss {
-		s.w.metrics.repairs.Add(float64(repaired))
-		s.w.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState,
-			"partition", s.w.Partition, "records", repaired)
+		s.worker.metrics.repairs.Add(float64(repaired))
+		s.worker.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState,
+			"partition", s.worker.Partition, "records", repaired)
 	}
 }

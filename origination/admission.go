@@ -127,9 +127,9 @@ type Admission struct {
 	refused *prometheus.CounterVec
 	wake    chan struct{} // holds at most one token: slots are to be released
 
-	mu       sync.Mutex
-	held     map[string]Slot // by call
-	released []Slot          // of ended calls, to be released in Slots
+	mu            sync.Mutex
+	heldSlots     map[string]Slot // by call
+	releasedSlots []Slot          // of ended calls, to be released in Slots
 }
 
 // NewAdmission returns an Admission. Run renews its slots.
@@ -139,7 +139,7 @@ func NewAdmission(cfg AdmissionConfig, deps AdmissionDeps) *Admission {
 	}
 	return &Admission{
 		cfg: cfg, deps: deps, refused: newRefusedCalls(deps.Metrics),
-		wake: make(chan struct{}, 1), held: map[string]Slot{},
+		wake: make(chan struct{}, 1), heldSlots: map[string]Slot{},
 	}
 }
 
@@ -247,7 +247,7 @@ func (a *Admission) Acquire(ctx context.Context, attempt Attempt) error {
 func (a *Admission) AddTakenOver(slot Slot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held[slot.CallID] = slot
+	a.heldSlots[slot.CallID] = slot
 }
 
 // Forget removes a call from those in progress of this node, and releases nothing in Slots: they have refused it, or
@@ -255,7 +255,7 @@ func (a *Admission) AddTakenOver(slot Slot) {
 func (a *Admission) Forget(callID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.held, callID)
+	delete(a.heldSlots, callID)
 }
 
 // acquireLocal adds a slot to held unless the user or the account has too many calls on this node alone.
@@ -264,7 +264,7 @@ func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 	defer a.mu.Unlock()
 
 	userCalls, accountCalls := 0, 0
-	for _, other := range a.held {
+	for _, other := range a.heldSlots {
 		if other.AccountID == slot.AccountID {
 			accountCalls++
 			if other.UserID == slot.UserID {
@@ -280,17 +280,17 @@ func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 		return ReasonAccountCalls
 	}
 
-	a.held[slot.CallID] = slot
+	a.heldSlots[slot.CallID] = slot
 	return ""
 }
 
 // Release removes a call from the calls in progress. It does not block, and may be called more than once.
 func (a *Admission) Release(callID string) {
 	a.mu.Lock()
-	slot, ok := a.held[callID]
+	slot, ok := a.heldSlots[callID]
 	if ok {
-		delete(a.held, callID)
-		a.released = append(a.released, slot)
+		delete(a.heldSlots, callID)
+		a.releasedSlots = append(a.releasedSlots, slot)
 	}
 	a.mu.Unlock()
 
@@ -323,8 +323,8 @@ func (a *Admission) Run(ctx context.Context) error {
 
 func (a *Admission) releaseSlots(ctx context.Context) {
 	a.mu.Lock()
-	released := a.released
-	a.released = nil
+	released := a.releasedSlots
+	a.releasedSlots = nil
 	a.mu.Unlock()
 
 	if len(released) == 0 || a.deps.Slots == nil {
@@ -342,7 +342,7 @@ func (a *Admission) releaseSlots(ctx context.Context) {
 
 func (a *Admission) renewSlots(ctx context.Context) {
 	a.mu.Lock()
-	held := slices.Collect(maps.Values(a.held))
+	held := slices.Collect(maps.Values(a.heldSlots))
 	a.mu.Unlock()
 
 	if len(held) == 0 || a.deps.Slots == nil {

@@ -211,7 +211,7 @@ func (s *callStore) addAdopted(taken []row) {
 	defer s.mu.Unlock()
 
 	for i := range taken {
-		e := &entry{row: taken[i], placed: true, stored: len(taken[i].History)}
+		e := &entry{row: taken[i], placed: true, storedSteps: len(taken[i].History)}
 		// What this node had of it before it lost it is out of date.
 		lost := s.byID[e.Order.ID]
 		if lost != nil {
@@ -231,7 +231,7 @@ func (s *callStore) listStored() (open []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.byID {
-		if e.stored > 0 && e.isLive() {
+		if e.storedSteps > 0 && e.isLive() {
 			open = append(open, e)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-const maxDestination = 64 // characters
+const maxDestinationLength = 64 // characters
 
 // ValidateDestination rejects destinations that are empty, too long, or contain control characters.
 func ValidateDestination(destination string) error {
@@ -17,7 +17,7 @@ func ValidateDestination(destination string) error {
 		return badDestination("invalid", "The destination is not valid UTF-8")
 	case strings.TrimSpace(destination) == "":
 		return badDestination("required", "The destination is empty")
-	case utf8.RuneCountInString(destination) > maxDestination:
+	case utf8.RuneCountInString(destination) > maxDestinationLength:
 		return badDestination("too_long", "The destination has more than 64 characters")
 	case strings.ContainsFunc(destination, unicode.IsControl):
 		return badDestination("invalid", "The destination has control characters")

@@ -40,13 +40,14 @@
 //   - driver.go, progress.go, auto_driver.go: what a driver does, how a call proceeds, the driver
 //     that chooses another
 //   - service.go, config.go, settings.go, metrics.go: the service, settings, metrics
-//   - originate.go, place.go, keys.go, user_resources.go, read.go: a request: once for its
-//     Idempotency-Key, one at a time for a user; finding and cancelling calls
-//   - admission.go, destination.go, destination_rules.go, premium.go, slots_redis.go: who may call what, and
-//     how many calls at once
-//   - call_store.go, call_store_work.go, entry.go, early_progress.go: the open calls in memory;
+//   - originate.go, place.go, idempotency_keys.go, user_resources.go: a request: once for its
+//     Idempotency-Key, one at a time for a user
+//   - get_call.go, cancel_call.go: a call's progress, and its end
+//   - admission.go, destination.go, destination_rules.go, premium_numbers.go, slots_redis.go:
+//     who may call what, and how many calls at once
+//   - call_store.go, store_and_publish_calls.go, call_entry.go, early_progress.go: the open calls in memory;
 //     storing and publishing them; one of them; what is reported before its call is known
-//   - rows.go, statements.go, purge.go: the rows
-//   - follow.go, leases.go, maintenance.go: following the platform, the calls of nodes that are
-//     gone, and what is done from time to time
+//   - calls_sql.go, statements.go, purge.go: the rows
+//   - run_and_take_over.go, node_leases_sql.go, maintenance.go: following the platform, the calls of
+//     nodes that are gone, and what is done from time to time
 package origination

@@ -3,8 +3,8 @@ package origination
 import "time"
 
 const (
-	maxEarly = 1024
-	earlyTTL = time.Minute // at least: callStore.expireEarly runs every purgeInterval
+	maxEarlySteps = 1024
+	earlyTTL      = time.Minute // at least: callStore.expireEarly runs every purgeInterval
 )
 
 // earlyProgress is progress that arrived before the platform's response with the call's id, by that id.
@@ -19,7 +19,7 @@ type earlySteps struct {
 // memory.
 func (early earlyProgress) add(p Progress, now time.Time) {
 	before, known := early[p.CallID]
-	if !before.advances(p.State) || !known && len(early) >= maxEarly {
+	if !before.advances(p.State) || !known && len(early) >= maxEarlySteps {
 		return
 	}
 	if !known {

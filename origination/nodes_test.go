@@ -180,7 +180,7 @@ func TestACallThatAnotherNodeHasTakenOverHoldsNoSlot(t *testing.T) {
 
 		late.admission.mu.Lock()
 		defer late.admission.mu.Unlock()
-		if released := late.admission.released; len(released) > 0 {
+		if released := late.admission.releasedSlots; len(released) > 0 {
 			t.Errorf("released what the other node counts: %+v", released)
 		}
 	})

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxAnnouncement bounds how long a call waits for its recording to be announced.
-	maxAnnouncement = 30 * time.Second
+	// maxAnnouncementDuration bounds how long a call waits for its recording to be announced.
+	maxAnnouncementDuration = 30 * time.Second
 	// The tone that announces a recording where the policy names none of the account's recordings.
 	toneTime  = 400 * time.Millisecond
 	toneHertz = 425
@@ -147,7 +147,7 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 		return nil, notWAV(err)
 	}
 
-	most := wav.Channels * wav.Rate * int(maxAnnouncement/time.Second)
+	most := wav.Channels * wav.Rate * int(maxAnnouncementDuration/time.Second)
 	// One sample more tells a longer recording.
 	interleaved := make([]int16, most+1)
 	n, err := wav.Read(interleaved)
@@ -156,7 +156,7 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 	}
 
 	if n == 0 || n > most {
-		return nil, fault.Invalid(fmt.Sprintf("it must be of at most %v", maxAnnouncement))
+		return nil, fault.Invalid(fmt.Sprintf("it must be of at most %v", maxAnnouncementDuration))
 	}
 
 	mono := interleaved[:0]

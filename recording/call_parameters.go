@@ -38,7 +38,7 @@ type callField struct {
 	name   string
 	text   func(*Call) *string
 	number func(*Call) *int64
-	most   int64 // bytes of a text, or the largest number
+	limit  int64 // bytes of a text, or the largest number
 }
 
 // maxChannels is the largest number of channels of a recording.
@@ -46,16 +46,16 @@ const maxChannels = 64
 
 // callFields are the fields of Call, in its order.
 var callFields = []callField{
-	{name: "call_id", text: func(c *Call) *string { return &c.CallID }, most: event.MaxCDRID},
-	{name: "interaction_id", text: func(c *Call) *string { return &c.InteractionID }, most: event.MaxCDRID},
-	{name: "origination_call_id", text: func(c *Call) *string { return &c.OriginationCallID }, most: event.MaxCDRID},
-	{name: "agent_id", text: func(c *Call) *string { return &c.AgentID }, most: event.MaxCDRID},
-	{name: "queue_id", text: func(c *Call) *string { return &c.QueueID }, most: event.MaxCDRID},
-	{name: "direction", text: func(c *Call) *string { return &c.Direction }, most: event.MaxCDRID},
-	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, most: report.EndOfTime},
+	{name: "call_id", text: func(c *Call) *string { return &c.CallID }, limit: event.MaxCDRID},
+	{name: "interaction_id", text: func(c *Call) *string { return &c.InteractionID }, limit: event.MaxCDRID},
+	{name: "origination_call_id", text: func(c *Call) *string { return &c.OriginationCallID }, limit: event.MaxCDRID},
+	{name: "agent_id", text: func(c *Call) *string { return &c.AgentID }, limit: event.MaxCDRID},
+	{name: "queue_id", text: func(c *Call) *string { return &c.QueueID }, limit: event.MaxCDRID},
+	{name: "direction", text: func(c *Call) *string { return &c.Direction }, limit: event.MaxCDRID},
+	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, limit: report.EndOfTime},
 	{name: "duration_ms", number: func(c *Call) *int64 { return &c.DurationMS },
-		most: event.MaxDuration.Milliseconds()},
-	{name: "channels", number: func(c *Call) *int64 { return &c.Channels }, most: maxChannels},
+		limit: event.MaxDuration.Milliseconds()},
+	{name: "channels", number: func(c *Call) *int64 { return &c.Channels }, limit: maxChannels},
 }
 
 // CallParams returns the names of the parameters that ParseCall reads.
@@ -120,8 +120,8 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 		return "wrong_type", "must be a whole number"
 	}
 
-	if n < 1 || n > f.most {
-		return "out_of_range", fmt.Sprintf("must be from 1 to %d", f.most)
+	if n < 1 || n > f.limit {
+		return "out_of_range", fmt.Sprintf("must be from 1 to %d", f.limit)
 	}
 
 	*f.number(call) = n
@@ -130,8 +130,8 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 
 func (f *callField) setText(call *Call, text string) (code, message string) {
 	switch {
-	case int64(len(text)) > f.most:
-		return "too_long", fmt.Sprintf("must be at most %d bytes", f.most)
+	case int64(len(text)) > f.limit:
+		return "too_long", fmt.Sprintf("must be at most %d bytes", f.limit)
 	case !report.Storable(text):
 		return "invalid", "must be UTF-8 text"
 	}

@@ -47,7 +47,7 @@ func ParseFilter(values url.Values) (Filter, error) {
 	for i := range callFields {
 		field := &callFields[i]
 		if field.text != nil {
-			*field.text(&f.Call) = q.Text(field.name, int(field.most))
+			*field.text(&f.Call) = q.Text(field.name, int(field.limit))
 		}
 	}
 

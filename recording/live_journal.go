@@ -116,9 +116,9 @@ type journalReader struct {
 	samples     int64
 	rootOf      envelope.RootFinder
 
-	rest   []byte // of the WAV file, not read yet
-	left   int64  // samples behind rest
-	number uint64
+	rest        []byte // of the WAV file, not read yet
+	samplesLeft int64  // samples behind rest
+	number      uint64
 }
 
 // errNoDescription is returned for a journal that ends before its description.
@@ -229,7 +229,7 @@ func (r *journalReader) note(kind byte, payload []byte) error {
 // rewind makes Read begin at the start of the WAV file.
 func (r *journalReader) rewind() error {
 	_, err := r.file.Seek(0, io.SeekStart)
-	r.rest, r.left, r.number = wavHeader(r.samples), r.samples, 0
+	r.rest, r.samplesLeft, r.number = wavHeader(r.samples), r.samples, 0
 	return err
 }
 
@@ -250,7 +250,7 @@ func (r *journalReader) Read(p []byte) (int, error) {
 func (r *journalReader) next() error {
 	for {
 		// What is behind a broken record is not in the header.
-		if r.left == 0 {
+		if r.samplesLeft == 0 {
 			return io.EOF
 		}
 
@@ -277,7 +277,7 @@ func (r *journalReader) next() error {
 			return fmt.Errorf("record %d has %d bytes of audio", r.number, len(r.rest))
 		}
 
-		r.left -= int64(n)
+		r.samplesLeft -= int64(n)
 		return nil
 	}
 }

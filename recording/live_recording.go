@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	takeFlush  = 500 * time.Millisecond // between writes to the journal
-	takeJitter = 400 * time.Millisecond // how late a packet may be
-	takeWindow = 2 * liveRate           // samples between what is written and the newest packet
+	writeInterval  = 500 * time.Millisecond // between writes to the journal
+	maxPacketDelay = 400 * time.Millisecond // how late a packet may be
+	windowSamples  = 2 * liveRate           // samples between what is written and the newest packet
 	// maxQueuedBytes bounds the packets between two writes, and those that wait for the journal: 8
 	// seconds of both channels in G.711.
 	maxQueuedBytes = 128 << 10
@@ -40,32 +40,32 @@ type liveRecording struct {
 	began       time.Time
 	openJournal func(context.Context) (*journal, error)
 	log         *slog.Logger
-	turn        chan struct{} // has an element for each live recording that writes; capacity: how many may at once
+	writeTurns  chan struct{} // an element for each live recording that writes; capacity: how many may at once
 	onKeys      func()        // called on a goroutine of its own when the pause keys are pressed
 
 	opened  chan struct{} // closed when one of the two below is set
 	journal *journal
 	openErr error
 
-	mu       sync.Mutex
-	media    liveMedia
-	clocks   [channelCount]rtpClock
-	queue    []queuedPacket
-	arena    []byte // payloads of queue
-	spare    []byte
-	pausedAt int64   // samples; notPaused
-	pauses   []Pause // that have ended
-	end      int64   // samples; set before stopping is closed
-	failed   bool    // there is no journal: nothing is queued
-	keys     keySequence
+	mu          sync.Mutex
+	media       liveMedia
+	clocks      [channelCount]rtpClock
+	queue       []queuedPacket
+	arena       []byte // payloads of queue
+	spareArena  []byte
+	pausedAt    int64   // samples; notPaused
+	pauses      []Pause // that have ended
+	endPosition int64   // samples; set before stopping is closed
+	failed      bool    // there is no journal: nothing is queued
+	pauseKeys   keySequence
 
 	// Only the goroutine uses these.
-	flushed  int64 // samples that are in the journal
-	window   [channelCount][takeWindow]int16
-	opus     [channelCount]*audio.Transcoder
-	pcm      []int16
-	bytes    []byte
-	writeErr error
+	writtenSamples int64 // samples that are in the journal
+	window         [channelCount][windowSamples]int16
+	opus           [channelCount]*audio.Transcoder
+	pcm            []int16
+	bytes          []byte
+	writeErr       error
 
 	stopping chan struct{}
 }
@@ -75,7 +75,7 @@ const notPaused = -1
 // queuedPacket is a packet's payload in the arena.
 type queuedPacket struct {
 	channel  int
-	at       int64
+	position int64
 	encoding audio.Encoding
 	from, to int
 }
@@ -98,7 +98,7 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 func newLiveRecording(openJournal func(context.Context) (*journal, error), turn chan struct{},
 	log *slog.Logger) *liveRecording {
 	return &liveRecording{
-		began: time.Now(), openJournal: openJournal, turn: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
+		began: time.Now(), openJournal: openJournal, writeTurns: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
@@ -113,19 +113,19 @@ func (t *liveRecording) useMedia(agreed sip.NegotiatedMedia) {
 func (t *liveRecording) now() int64 { return samples(time.Since(t.began)) }
 
 // Received implements rtp.Tap.
-func (t *liveRecording) Received(packet *rtp.Packet) { t.hear(channelCaller, packet) }
+func (t *liveRecording) Received(packet *rtp.Packet) { t.receive(channelCaller, packet) }
 
 // Sent implements rtp.Tap.
-func (t *liveRecording) Sent(packet *rtp.Packet) { t.hear(channelCallee, packet) }
+func (t *liveRecording) Sent(packet *rtp.Packet) { t.receive(channelCallee, packet) }
 
-// hear queues a packet's audio. During a pause it is not even queued.
-func (t *liveRecording) hear(channel int, packet *rtp.Packet) {
+// receive queues a packet's audio. During a pause it is not even queued.
+func (t *liveRecording) receive(channel int, packet *rtp.Packet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	payload := t.media.payloads[channel][packet.PayloadType&0x7F]
 	if payload.Keys {
-		t.hearKey(channel, packet)
+		t.handleKey(channel, packet)
 		return
 	}
 	if payload.Format.Encoding == "" || t.failed {
@@ -143,10 +143,10 @@ func (t *liveRecording) hear(channel int, packet *rtp.Packet) {
 	t.queue = append(t.queue, queuedPacket{channel, at, payload.Format.Encoding, from, len(t.arena)})
 }
 
-// hearKey handles a key press. The caller holds mu.
-func (t *liveRecording) hearKey(channel int, packet *rtp.Packet) {
+// handleKey handles a key press. The caller holds mu.
+func (t *liveRecording) handleKey(channel int, packet *rtp.Packet) {
 	press, ended := t.media.dtmf[channel].HandleEvent(packet, time.Now())
-	if ended && t.keys.press(channel, press.Digit) {
+	if ended && t.pauseKeys.press(channel, press.Digit) {
 		// It takes mu, which is held here.
 		go t.onKeys()
 	}
@@ -154,22 +154,22 @@ func (t *liveRecording) hearKey(channel int, packet *rtp.Packet) {
 
 // keySequence recognises the pause keys on each channel.
 type keySequence struct {
-	keys    string
-	pressed [channelCount]string
+	sequence    string
+	pressedKeys [channelCount]string
 }
 
 func (k *keySequence) press(channel int, digit byte) bool {
-	if k.keys == "" {
+	if k.sequence == "" {
 		return false
 	}
 
-	pressed := k.pressed[channel] + string(digit)
-	k.pressed[channel] = pressed[max(0, len(pressed)-len(k.keys)):]
-	if k.pressed[channel] != k.keys {
+	pressed := k.pressedKeys[channel] + string(digit)
+	k.pressedKeys[channel] = pressed[max(0, len(pressed)-len(k.sequence)):]
+	if k.pressedKeys[channel] != k.sequence {
 		return false
 	}
 
-	k.pressed[channel] = ""
+	k.pressedKeys[channel] = ""
 	return true
 }
 
@@ -207,15 +207,15 @@ func (t *liveRecording) run() error {
 		return err
 	}
 
-	ticker := time.NewTicker(takeFlush)
+	ticker := time.NewTicker(writeInterval)
 	defer ticker.Stop()
 
 	for {
 		select {
 		case <-ticker.C:
-			t.flushInTurn(func() int64 { return t.now() - samples(takeJitter) })
+			t.flushInTurn(func() int64 { return t.now() - samples(maxPacketDelay) })
 		case <-t.stopping:
-			t.flushInTurn(func() int64 { return t.end })
+			t.flushInTurn(func() int64 { return t.endPosition })
 			if t.journal.sealer != nil {
 				t.journal.sealer.key.Root.Wipe()
 			}
@@ -261,9 +261,9 @@ func (t *liveRecording) stop() {
 	if t.stopped() {
 		return
 	}
-	t.end = t.now()
+	t.endPosition = t.now()
 	// The pause lasts until the end of the recording.
-	t.endPause(t.end)
+	t.endPause(t.endPosition)
 	close(t.stopping)
 }
 
@@ -280,8 +280,8 @@ func (t *liveRecording) stopped() bool {
 // flushInTurn flushes up to a position, which is asked for when it is the live recording's turn. Of 200 calls that
 // began at once all would write at once, and the goroutines that relay their packets would wait behind them for 40 ms.
 func (t *liveRecording) flushInTurn(until func() int64) {
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	t.writeTurns <- struct{}{}
+	defer func() { <-t.writeTurns }()
 	t.flush(until())
 }
 
@@ -290,24 +290,24 @@ func (t *liveRecording) flush(until int64) {
 	t.mu.Lock()
 	// Decoded without the lock, for which the call's packets wait.
 	queue, arena := t.queue, t.arena
-	t.queue, t.arena = nil, t.spare[:0]
+	t.queue, t.arena = nil, t.spareArena[:0]
 	pauses, pausedAt := t.pauses, t.pausedAt
 	t.mu.Unlock()
 
-	silent := silence{pauses: pauses, open: pausedAt}
+	silent := silence{pauses: pauses, openStart: pausedAt}
 	for _, p := range queue {
 		t.place(&p, arena[p.from:p.to], silent)
 	}
 
 	// Audio that is sealed on the disk does not stay in memory.
 	clear(arena)
-	t.spare = nil
+	t.spareArena = nil
 	if cap(arena) <= maxSpareBytes {
-		t.spare = arena
+		t.spareArena = arena
 	}
 
-	for t.flushed < until {
-		t.emit(min(until-t.flushed, liveRate))
+	for t.writtenSamples < until {
+		t.emit(min(until-t.writtenSamples, liveRate))
 	}
 
 	t.notePauses(pauses)
@@ -315,13 +315,13 @@ func (t *liveRecording) flush(until int64) {
 
 // silence has the pauses.
 type silence struct {
-	pauses []Pause
-	open   int64 // start of one that has not ended; notPaused
+	pauses    []Pause
+	openStart int64 // start of one that has not ended; notPaused
 }
 
 // covers reports whether a position is in a pause.
 func (s *silence) covers(at int64) bool {
-	if s.open != notPaused && at >= s.open {
+	if s.openStart != notPaused && at >= s.openStart {
 		return true
 	}
 
@@ -346,16 +346,16 @@ func (t *liveRecording) place(p *queuedPacket, payload []byte, silent silence) {
 		return // it stays silent, as a lost packet does
 	}
 
-	end := p.at + int64(len(pcm))
-	for end-t.flushed > takeWindow { // this goroutine was late
-		t.emit(min(end-t.flushed-takeWindow, liveRate))
+	end := p.position + int64(len(pcm))
+	for end-t.writtenSamples > windowSamples { // this goroutine was late
+		t.emit(min(end-t.writtenSamples-windowSamples, liveRate))
 	}
 
 	for i, sample := range pcm {
-		at := p.at + int64(i)
-		// Later than takeJitter, its place is written.
-		if at >= t.flushed && !silent.covers(at) {
-			t.window[p.channel][at%takeWindow] = sample
+		at := p.position + int64(i)
+		// Later than maxPacketDelay, its place is written.
+		if at >= t.writtenSamples && !silent.covers(at) {
+			t.window[p.channel][at%windowSamples] = sample
 		}
 	}
 
@@ -408,14 +408,14 @@ func (t *liveRecording) decode(p *queuedPacket, payload []byte) ([]int16, error)
 func (t *liveRecording) emit(n int64) {
 	t.bytes = t.bytes[:0]
 	for range n {
-		i := t.flushed % takeWindow
+		i := t.writtenSamples % windowSamples
 		for channel := range t.window {
 			sample := uint16(t.window[channel][i])
 			t.bytes = append(t.bytes, byte(sample), byte(sample>>8))
 			t.window[channel][i] = 0
 		}
 
-		t.flushed++
+		t.writtenSamples++
 	}
 
 	if t.writeErr == nil && n > 0 {

@@ -22,8 +22,8 @@ const (
 	openTimeout = 8 * time.Second
 )
 
-// takeName returns the file of a recording in progress.
-func (s *Service) takeName(accountID, recordingID string) string {
+// journalName returns the file of a recording in progress.
+func (s *Service) journalName(accountID, recordingID string) string {
 	return filepath.Join(s.liveDir, recordingID+"@"+accountID+liveFileSuffix)
 }
 
@@ -78,7 +78,7 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 	for attempt := 1; ; attempt++ {
 		d.RecordingID = liveRecordingID(call.CallID, attempt)
 		params.RecordingID = d.RecordingID
-		j, err := createJournal(s.takeName(accountID, d.RecordingID), d, sealer, params)
+		j, err := createJournal(s.journalName(accountID, d.RecordingID), d, sealer, params)
 		// Another recording of the call is in progress, or waits to be stored.
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -88,8 +88,8 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 		}
 
 		// A journal that ends becomes a row before it is removed: only now nobody else can take the id.
-		taken, err := s.rows.exists(ctx, accountID, d.RecordingID)
-		if err == nil && !taken {
+		idInUse, err := s.rows.exists(ctx, accountID, d.RecordingID)
+		if err == nil && !idInUse {
 			return j, nil
 		}
 
@@ -118,9 +118,9 @@ func liveRecordingID(callID string, attempt int) string {
 	return id
 }
 
-// storeTake stores a recording whose journal is complete, and removes the journal. A journal that ended before
+// storeJournalFile stores a recording whose journal is complete, and removes the journal. A journal that ended before
 // its description has nothing to store.
-func (s *Service) storeTake(ctx context.Context, name string) error {
+func (s *Service) storeJournalFile(ctx context.Context, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fileError(err, "opening a recording in progress")
@@ -185,7 +185,7 @@ func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) 
 
 	d := &r.description
 	// With the key with which it began: the account may have another one since.
-	sealer, err := s.takeSealer(ctx, d)
+	sealer, err := s.sealerOf(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -217,8 +217,8 @@ func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) 
 	return s.createRow(ctx, row)
 }
 
-// takeSealer returns the sealer with which a recording began.
-func (s *Service) takeSealer(ctx context.Context, d *liveRecordingDescription) (*recordingSealer, error) {
+// sealerOf returns the sealer with which a recording began.
+func (s *Service) sealerOf(ctx context.Context, d *liveRecordingDescription) (*recordingSealer, error) {
 	if !d.Sealed {
 		return nil, nil
 	}
@@ -244,12 +244,12 @@ func (s *Service) storeAbandoned(ctx context.Context) error {
 	var failures error
 	for _, name := range names {
 		info, err := os.Stat(name)
-		// One that is written has a record each takeFlush.
+		// One that is written has a record each writeInterval.
 		if err != nil || time.Since(info.ModTime()) < abandonedAfter {
 			continue
 		}
 
-		err = s.storeTake(ctx, name)
+		err = s.storeJournalFile(ctx, name)
 		if err != nil {
 			failures = errors.Join(failures, fmt.Errorf("%s: %w", filepath.Base(name), err))
 		}

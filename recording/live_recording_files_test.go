@@ -44,7 +44,7 @@ func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 	must(h.storeAudio("acme", "call", testAudio(1000)))(t)
 
 	for range 2 {
-		check(t, h.storeTake(t.Context(), name))
+		check(t, h.storeJournalFile(t.Context(), name))
 		if left := must(os.ReadDir(h.liveDir))(t); len(left) != 0 {
 			t.Errorf("left are %v", left)
 		}
@@ -70,7 +70,7 @@ func TestALongCallIsStored(t *testing.T) {
 		t.Errorf("a large upload: %v", err)
 	}
 
-	check(t, h.storeTake(t.Context(), writeTake(t, h, "long")))
+	check(t, h.storeJournalFile(t.Context(), writeTake(t, h, "long")))
 	if m := must(h.Metadata(t.Context(), "acme", "long"))(t); m.Size != 44+5*8000*bytesPerSample {
 		t.Errorf("%+v", m)
 	}
@@ -105,7 +105,7 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	check(t, os.MkdirAll(h.liveDir, 0o700))
 	for id, text := range map[string]string{"empty": "", "torn": "d\x00\x00", "zeros": string(make([]byte, 500))} {
-		name := h.takeName("acme", id)
+		name := h.journalName("acme", id)
 		check(t, os.WriteFile(name, []byte(text), 0o600))
 		makeOld(t, name)
 	}

@@ -14,8 +14,8 @@ import (
 // account's rows. Meanwhile the uploads of this node are added, those of others are not.
 const usageAge = time.Minute
 
-// maxUsages bounds the accounts whose sums are kept; above it all are dropped.
-const maxUsages = 10_000
+// maxCachedUsages bounds the accounts whose sums are kept; above it all are dropped.
+const maxCachedUsages = 10_000
 
 // usageCache has the stored bytes of accounts.
 type usageCache struct {
@@ -39,7 +39,7 @@ func (u *usageCache) find(accountID string, now time.Time) (bytes int64, ok bool
 func (u *usageCache) keep(accountID string, bytes int64, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.accounts == nil || len(u.accounts) >= maxUsages {
+	if u.accounts == nil || len(u.accounts) >= maxCachedUsages {
 		u.accounts = make(map[string]accountUsage)
 	}
 	u.accounts[accountID] = accountUsage{bytes, now}

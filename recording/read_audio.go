@@ -209,17 +209,17 @@ func (s *Service) reportDamage(r *row, err error) error {
 
 // damageReporter is a reader that reports damage of a sealed recording.
 type damageReporter struct {
-	sealed  *envelope.Reader
+	reader  *envelope.Reader
 	service *Service
 	row     *row
 }
 
 func (c *damageReporter) Seek(offset int64, whence int) (int64, error) {
-	return c.sealed.Seek(offset, whence)
+	return c.reader.Seek(offset, whence)
 }
 
 func (c *damageReporter) Read(p []byte) (int, error) {
-	n, err := c.sealed.Read(p)
+	n, err := c.reader.Read(p)
 	if err != nil && err != io.EOF {
 		err = c.service.openError(c.row, err)
 	}

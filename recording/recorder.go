@@ -49,9 +49,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 // liveCall is a call in progress. It implements localcall.Recording.
 type liveCall struct {
 	localcall.RecordedCall
-	recorder   *Recorder
-	policy     callrecording.Policy
-	heardFirst []int16 // until Begin; nil: none
+	recorder  *Recorder
+	policy    callrecording.Policy
+	announced []int16 // until Begin; nil: none
 
 	mu        sync.Mutex
 	media     sip.NegotiatedMedia
@@ -88,7 +88,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
 		// Before the call is connected: its parties hear it first, and are recorded from Begin on.
-		c.heardFirst = r.service.samplesBefore(ctx, &policy)
+		c.announced = r.service.samplesBefore(ctx, &policy)
 	}
 
 	r.calls.Add(c)
@@ -99,13 +99,13 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 func (c *liveCall) mode() callrecording.Mode { return c.policy.ModeOf("") }
 
 // Announcement implements localcall.Recording.
-func (c *liveCall) Announcement() []int16 { return c.heardFirst }
+func (c *liveCall) Announcement() []int16 { return c.announced }
 
 // Begin implements localcall.Recording.
 func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.media, c.begun, c.heardFirst = media, true, nil
+	c.media, c.begun, c.announced = media, true, nil
 	if c.mode() == callrecording.ModeAll {
 		c.start()
 	}
@@ -113,43 +113,43 @@ func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 
 // start begins a recording. The caller holds mu.
 func (c *liveCall) start() *liveRecording {
-	took := c.recorder.service.newLiveRecording(c.AccountID, Call{
+	rec := c.recorder.service.newLiveRecording(c.AccountID, Call{
 		CallID: c.CallID, InteractionID: c.InteractionID, OriginationCallID: c.OriginationCallID,
 		Direction: c.Direction, StartedAt: time.Now().Unix(),
 	})
 	// All of it before AddTap, from which on packets come.
-	took.useMedia(c.media)
-	took.keys.keys = c.recorder.service.settings.PauseKeys
+	rec.useMedia(c.media)
+	rec.pauseKeys.sequence = c.recorder.service.settings.PauseKeys
 
-	took.onKeys = func() {
-		if !took.beginPause() {
-			took.resume()
+	rec.onKeys = func() {
+		if !rec.beginPause() {
+			rec.resume()
 		}
 	}
 
-	c.recording = took
-	c.Port.AddTap(took)
-	c.recorder.storing.Go(func() { c.runTake(took) })
+	c.recording = rec
+	c.Port.AddTap(rec)
+	c.recorder.storing.Go(func() { c.runRecording(rec) })
 
-	return took
+	return rec
 }
 
-// runTake writes a recording until it is stopped, and stores it.
-func (c *liveCall) runTake(took *liveRecording) {
+// runRecording writes a recording until it is stopped, and stores it.
+func (c *liveCall) runRecording(rec *liveRecording) {
 	r := c.recorder
 	log := r.log.With("account_id", c.AccountID, "call_id", c.CallID)
-	err := took.run()
+	err := rec.run()
 	if err != nil {
 		log.Error("a call is not recorded", "error", err)
-		c.drop(took)
+		c.drop(rec)
 		return
 	}
 
-	name := took.journal.file.Name()
-	err = took.journal.file.Close()
+	name := rec.journal.file.Name()
+	err = rec.journal.file.Close()
 	if err == nil {
 		// Not under the call's context: a recording is stored also while the process ends, see Run.
-		err = r.service.storeTake(context.Background(), name)
+		err = r.service.storeJournalFile(context.Background(), name)
 	}
 	if err != nil { // it is tried again
 		log.Error("storing the recording of a call failed, retrying", "error", err)
@@ -160,11 +160,11 @@ func (c *liveCall) runTake(took *liveRecording) {
 }
 
 // drop ends a recording that could not begin.
-func (c *liveCall) drop(took *liveRecording) {
+func (c *liveCall) drop(rec *liveRecording) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The call may have begun another one meanwhile.
-	if c.recording == took {
+	if c.recording == rec {
 		c.stop()
 	}
 }

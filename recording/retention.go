@@ -31,15 +31,15 @@ func (s *Service) setExpiry(ctx context.Context, r *row) error {
 	return nil
 }
 
-// maxHoldReason bounds the reason of a legal hold, in bytes.
-const maxHoldReason = 500
+// maxHoldReasonLength bounds the reason of a legal hold, in bytes.
+const maxHoldReasonLength = 500
 
 // Hold puts a legal hold on a recording: until EndHold nothing deletes it. A later Hold changes the
 // reason.
 func (s *Service) Hold(ctx context.Context, accountID, recordingID, reason string) (*Metadata, error) {
-	if reason == "" || len(reason) > maxHoldReason || !report.Storable(reason) {
+	if reason == "" || len(reason) > maxHoldReasonLength || !report.Storable(reason) {
 		return nil, fault.InvalidField("reason", "invalid",
-			fmt.Sprintf("reason must have 1 to %d bytes of text", maxHoldReason))
+			fmt.Sprintf("reason must have 1 to %d bytes of text", maxHoldReasonLength))
 	}
 	return s.rows.setHold(ctx, audit.RecordingHold, accountID, recordingID, Hold{reason, time.Now().Unix()})
 }

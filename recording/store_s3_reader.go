@@ -25,8 +25,8 @@ type s3Reader struct {
 }
 
 const (
-	minWindow = 128 << 10
-	maxWindow = 8 << 20
+	minWindowBytes = 128 << 10
+	maxWindowBytes = 8 << 20
 )
 
 // Read implements io.Reader.
@@ -63,9 +63,9 @@ var errShortResponse = errors.New("the store's response is truncated")
 // openWindow requests the next window.
 func (o *s3Reader) openWindow() error {
 	if o.pos > 0 && o.pos == o.windowEnd {
-		o.windowSize = min(2*o.windowSize, maxWindow)
+		o.windowSize = min(2*o.windowSize, maxWindowBytes)
 	} else {
-		o.windowSize = minWindow
+		o.windowSize = minWindowBytes
 	}
 
 	end := min(o.pos+o.windowSize, o.size)

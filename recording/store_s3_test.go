@@ -251,7 +251,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		if !bytes.Equal(got, audio[5<<20:][:1000]) {
 			t.Error("another part")
 		}
-		if n := b.served.Load(); n > 4*minWindow {
+		if n := b.served.Load(); n > 4*minWindowBytes {
 			t.Errorf("%d bytes were read", n)
 		}
 		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
@@ -360,7 +360,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		h := newEnv(t, Settings{}, testdb.SQLite(t))
 		s := b.openStore(t)
 		h.backend = s
-		checkError(t)(h.storeAudio("acme", "call", testAudio(3*minWindow)))
+		checkError(t)(h.storeAudio("acme", "call", testAudio(3*minWindowBytes)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
 

@@ -82,7 +82,7 @@ func TestAnObjectIsWholeOrAbsent(t *testing.T) {
 }
 
 func TestAnObjectIsReadAtAnyPlace(t *testing.T) {
-	content := make([]byte, 3*minWindow+17)
+	content := make([]byte, 3*minWindowBytes+17)
 	for i := range content {
 		content[i] = byte(i * i >> 8)
 	}
@@ -94,7 +94,8 @@ func TestAnObjectIsReadAtAnyPlace(t *testing.T) {
 		defer func() { check(t, object.Close()) }()
 
 		size := int64(len(content))
-		for _, at := range []int64{size - 1, 0, minWindow - 1, minWindow, 5, size, 2*minWindow + 3, size + 10} {
+		for _, at := range []int64{size - 1, 0, minWindowBytes - 1, minWindowBytes, 5, size, 2*minWindowBytes + 3,
+			size + 10} {
 			if pos, err := object.Seek(at, io.SeekStart); err != nil || pos != at {
 				t.Fatalf("seek to %d: %d, %v", at, pos, err)
 			}

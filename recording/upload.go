@@ -69,10 +69,10 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	}
 
 	// This check avoids the upload; the primary key of the row detects concurrent uploads.
-	taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID)
+	idInUse, err := s.rows.exists(ctx, u.AccountID, u.RecordingID)
 	if err != nil {
 		return nil, err
-	} else if taken {
+	} else if idInUse {
 		return nil, conflict(u.RecordingID)
 	}
 

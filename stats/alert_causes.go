@@ -3,14 +3,11 @@ package stats
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
-	"trunkline/internal/retry"
 )
 
 const (
@@ -30,81 +27,11 @@ const (
 // without others. Its facts have the name "other".
 const eventAlertDue = "alert.due"
 
-// FeedState tells whether a platform's feed is connected, on any node.
-type FeedState struct {
-	Account   string
-	Partition int // of the account's new events
-	Name      string
-	Connected bool
-}
-
-// Feeds knows the platforms' feeds.
-type Feeds interface {
-	// FeedStates returns the state of each feed for each account that gets events from it.
-	FeedStates(ctx context.Context) ([]FeedState, error)
-}
-
-// feedWatch reads the states of the feeds.
-type feedWatch struct {
-	feeds Feeds
-	log   *slog.Logger
-
-	mu     sync.Mutex
-	read   bool // states are known
-	states []FeedState
-	wakes  workerWakes // of workers that know no feed
-}
-
-// run reads the states until ctx ends.
-func (w *feedWatch) run(ctx context.Context) {
-	for range retry.Rounds(ctx, feedPollEvery) {
-		states, err := w.feeds.FeedStates(ctx)
-		switch {
-		case err == nil:
-			w.mu.Lock()
-			w.read, w.states = true, states
-			for _, s := range states {
-				w.wakes.wake(s.Partition)
-			}
-			w.mu.Unlock()
-		case ctx.Err() == nil:
-			w.log.Warn("states of the feeds cannot be read, alerts of feeds wait", "error", err)
-		}
-	}
-}
-
-// setWake sets the function that is called when the partition has a feed, at once if it has one already;
-// nil: none. It calls wake with w.mu locked.
-func (w *feedWatch) setWake(partition int, wake func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	isFollowed := slices.ContainsFunc(w.states, func(s FeedState) bool { return s.Partition == partition })
-	w.wakes.set(partition, wake, isFollowed)
-}
-
-// statesOf returns the states whose events are in a partition; ok is false before they are known.
-func (w *feedWatch) statesOf(partition int) (states []FeedState, ok bool) {
-	if w == nil {
-		return nil, false
-	}
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	for _, s := range w.states {
-		if s.Partition == partition {
-			states = append(states, s)
-		}
-	}
-
-	return states, w.read
-}
-
 // alertCauses records what a worker has written to cc.raw so that it comes back as an event: the
 // fold reads no clock and no database.
 type alertCauses struct {
-	tried time.Time         // when an eventAlertDue was last wanted, written or not
-	feeds map[key]time.Time // the last state of each feed
+	triedAt time.Time         // when an eventAlertDue was last wanted, written or not
+	feeds   map[key]time.Time // the last state of each feed
 }
 
 // alertCausesAt returns the time of the next check for causes. A partition without feeds and without
@@ -125,8 +52,8 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	}
 
 	at := due.Time().Add(alertDueAfter)
-	if at.Before(w.causes.tried.Add(causeEvery)) {
-		at = w.causes.tried.Add(causeEvery)
+	if at.Before(w.causes.triedAt.Add(causeEvery)) {
+		at = w.causes.triedAt.Add(causeEvery)
 	}
 	if at.Before(next) {
 		return at
@@ -141,11 +68,11 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 // is when the end of the log was last reached.
 func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	now := time.Now()
-	by := event.FirstID(now.Add(-alertDueAfter), w.partition)
+	dueBefore := event.FirstID(now.Add(-alertDueAfter), w.partition)
 	due := w.fold.nextAlertDue()
-	timePassed := due <= by && now.Sub(w.causes.tried) >= causeEvery
+	timePassed := due <= dueBefore && now.Sub(w.causes.triedAt) >= causeEvery
 	if timePassed {
-		w.causes.tried = now
+		w.causes.triedAt = now
 	}
 	// There are events left to read: they are what makes time pass.
 	if idle.IsZero() {
@@ -161,7 +88,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	records := w.feedCauses(ctx, now)
 	// The end of the log was reached after the time: no event that was there before is left.
 	if timePassed && idle.After(due.Time()) {
-		account := w.fold.alertDue(by, func(account string) bool { return w.accountExists(ctx, account) })
+		account := w.fold.alertDue(dueBefore, func(account string) bool { return w.accountExists(ctx, account) })
 		if account != "" {
 			records = append(records,
 				w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))

@@ -85,11 +85,11 @@ func DefaultAlerts() []AlertRule {
 
 // Bounds of the rules of an account.
 const (
-	maxAlerts    = 50
-	maxAlertName = 100  // bytes
-	maxAlertIDs  = 1000 // queues or agents of a rule
-	maxAlertFor  = 86_400
-	maxLimit     = 1e9
+	maxAlerts          = 50
+	maxAlertNameBytes  = 100  // bytes
+	maxAlertIDs        = 1000 // queues or agents of a rule
+	maxAlertForSeconds = 86_400
+	maxLimit           = 1e9
 )
 
 var alertStates = []event.State{event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break,
@@ -119,8 +119,8 @@ func checkAlerts(rules []AlertRule) error {
 		switch {
 		case r.Name == "":
 			c.add("name", "required", "must not be empty")
-		case len(r.Name) > maxAlertName || !report.Storable(r.Name):
-			c.add("name", "invalid", "must be text of at most %d bytes", maxAlertName)
+		case len(r.Name) > maxAlertNameBytes || !report.Storable(r.Name):
+			c.add("name", "invalid", "must be text of at most %d bytes", maxAlertNameBytes)
 		case names[r.Name]:
 			c.add("name", "taken", "is in the list twice")
 		}
@@ -147,8 +147,8 @@ func (c *alertCheck) checkIDs(field string, ids []string, allowed bool) {
 	}
 
 	for i, id := range ids {
-		if id == "" || len(id) > maxText || !report.Storable(id) {
-			c.add(fmt.Sprintf("%s[%d]", field, i), "invalid", "must be text of 1 to %d bytes", maxText)
+		if id == "" || len(id) > maxTextBytes || !report.Storable(id) {
+			c.add(fmt.Sprintf("%s[%d]", field, i), "invalid", "must be text of 1 to %d bytes", maxTextBytes)
 		}
 	}
 }
@@ -160,8 +160,8 @@ func (c *alertCheck) checkWhen(w *AlertWhen) {
 	}
 
 	c.checkLimits(w)
-	if w.ForSeconds < 0 || w.ForSeconds > maxAlertFor {
-		c.add("when.for_seconds", "out_of_range", "must be 0 to %d", maxAlertFor)
+	if w.ForSeconds < 0 || w.ForSeconds > maxAlertForSeconds {
+		c.add("when.for_seconds", "out_of_range", "must be 0 to %d", maxAlertForSeconds)
 	}
 
 	switch {

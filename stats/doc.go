@@ -103,8 +103,10 @@
 //   - entry.go, entry_view.go: an entry of cc.stats, and the entries in memory
 //   - fold.go, fold_call.go, fold_agent.go, entry_timers.go: the fold: what an event of a call or an
 //     agent changes, and what time changes
-//   - alert_watch.go, alert.go, alert_rule.go, alert_config.go, alert_causes.go: alerts: what is watched, an
-//     alert and its events, the rules, their versions on cc.queues, and events for the time and feeds
+//   - alert_watch.go, alert.go, alert_rule.go, alert_config.go: alerts: what is watched, an
+//     alert and its events, the rules, their versions on cc.queues
+//   - alert_causes.go, feed_watch.go: events for the time and for feeds, and the states of feeds
+//   - parse_alert_and_call.go: alerts and calls of cc.stats, for package figures
 //   - agent_performance.go, performance_messages.go: figures of agents as messages on the channel
 //   - queue_config.go: thresholds of queues, on cc.queues
 //   - processor.go, partition_worker.go, worker_wakes.go, partition_fold.go: the loop of one partition

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxText bounds ids and texts of entries, in bytes, as in cc.state.
-	maxText = 256
+	// maxTextBytes bounds ids and texts of entries, in bytes, as in cc.state.
+	maxTextBytes = 256
 	// maxReasons bounds the reasons of breaks in one row; more count as "other".
 	maxReasons     = 16
 	maxReasonBytes = 64 // bytes; a longer one counts as "other"
@@ -373,9 +373,9 @@ func (f *Fold) remove(e entry) {
 	}
 }
 
-// emptyIfTooLong returns a text, or "" if it is longer than maxText.
+// emptyIfTooLong returns a text, or "" if it is longer than maxTextBytes.
 func emptyIfTooLong(text string) string {
-	if len(text) > maxText {
+	if len(text) > maxTextBytes {
 		return ""
 	}
 	return text

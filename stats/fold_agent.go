@@ -12,7 +12,7 @@ import (
 // known and another agent has it.
 func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	facts := &e.Facts
-	if facts.AgentID == "" || len(facts.AgentID) > maxText {
+	if facts.AgentID == "" || len(facts.AgentID) > maxTextBytes {
 		return
 	}
 
@@ -76,11 +76,11 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 // of it: some platforms do not say so otherwise.
 func (a *agent) foldMembership(facts *event.Facts) {
 	queue := facts.QueueID
-	if queue == "" || len(queue) > maxText {
+	if queue == "" || len(queue) > maxTextBytes {
 		return
 	}
 
-	told := facts.Agent != nil && facts.Agent.Device != "" // an event of a queue member
+	fromQueueMember := facts.Agent != nil && facts.Agent.Device != "" // an event of a queue member
 	switch facts.Name {
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
 		a.Queues, a.Paused = without(a.Queues, queue), without(a.Paused, queue)
@@ -88,13 +88,13 @@ func (a *agent) foldMembership(facts *event.Facts) {
 	case event.NameAgentQueueJoin, event.NameAgentLogin, event.NameQueueCallOffered, event.NameQueueCallAnswered:
 		a.Queues = with(a.Queues, queue)
 	default:
-		if told {
+		if fromQueueMember {
 			a.Queues = with(a.Queues, queue)
 		}
 	}
 
 	switch {
-	case !told:
+	case !fromQueueMember:
 	case facts.Agent.Paused:
 		a.Paused = with(a.Paused, queue)
 	default:
@@ -125,7 +125,7 @@ func without(sorted []string, text string) []string {
 // foldFeed updates the state of a feed.
 func (f *Fold) foldFeed(e *state.Event) {
 	name := e.Facts.Reason
-	if name == "" || len(name) > maxText {
+	if name == "" || len(name) > maxTextBytes {
 		return
 	}
 

@@ -117,7 +117,7 @@ func (f *Fold) row(c *call) *QueueRow {
 // the current one. c is the previous pass, nil: none.
 func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 	queue := e.Facts.QueueID
-	if queue == "" || len(queue) > maxText || e.Facts.CallID == "" || len(e.Facts.CallID) > maxText {
+	if queue == "" || len(queue) > maxTextBytes || e.Facts.CallID == "" || len(e.Facts.CallID) > maxTextBytes {
 		return
 	}
 
@@ -153,7 +153,8 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 // accepts no more events, or if the account may have no more calls.
 func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	facts := &e.Facts
-	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
+	if facts.QueueID == "" || len(facts.QueueID) > maxTextBytes || facts.CallID == "" ||
+		len(facts.CallID) > maxTextBytes {
 		return nil
 	}
 

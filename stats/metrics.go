@@ -47,7 +47,7 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 		entries: f.GaugeVec("trunkline_stats_entries",
 			"Entries kept in memory: rows of queues and agents, calls, agents, open intervals, alerts, feeds.", "kind"),
 		load: f.NewHistogram(
-			metric.Native("trunkline_stats_load_seconds", "Reading a partition of cc.stats at a takeover.", 160)),
+			metric.NativeHistogram("trunkline_stats_load_seconds", "Reading a partition of cc.stats at a takeover.", 160)),
 		queues: queues,
 		lag: lag.New("trunkline_stats_lag_seconds",
 			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),

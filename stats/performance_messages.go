@@ -76,8 +76,8 @@ func (w *worker) overdueAt(now time.Time) time.Time {
 
 // lastOverdueMessage records the last message that writeOverdue has produced since an event.
 type lastOverdueMessage struct {
-	last event.ID // the last folded event
-	made *header  // the entry of the message; nil: none
+	last  event.ID // the last folded event
+	entry *header  // the entry of the message; nil: none
 }
 
 // writeOverdue produces the first due message in a partition without events. The
@@ -91,8 +91,8 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	}
 
 	// An event of before may still be on its way to this partition for overdueAfter.
-	by, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
-	if last >= by {
+	dueBefore, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
+	if last >= dueBefore {
 		return nil
 	}
 	// An event has come: what it did not trigger is looked for from the beginning.
@@ -100,13 +100,13 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		w.overdue = lastOverdueMessage{last: last}
 	}
 
-	e := w.fold.nextOverdue(by, w.overdue.made)
+	e := w.fold.nextOverdue(dueBefore, w.overdue.entry)
 	if e == nil {
 		return nil
 	}
 
 	// A copy: the fold changes the header's due when the message's event comes.
-	made := *e.commonHeader()
-	w.overdue.made = &made
+	header := *e.commonHeader()
+	w.overdue.entry = &header
 	return w.writeMessages(ctx, w.fold.preview(e))
 }

@@ -33,8 +33,8 @@ type QueueThresholds struct {
 }
 
 const (
-	maxThreshold    = 86_400 // seconds
-	maxConfigQueues = 5000
+	maxThresholdSeconds = 86_400 // seconds
+	maxConfigQueues     = 5000
 	// configLead is the minimum time from a change to the start of the first interval
 	// for which it is in force. configAge is how much older than an event the
 	// configurations used for its fold may be. A row begins at most state.MaxClockSkew after the
@@ -60,8 +60,8 @@ func (c *QueueConfig) check() error {
 	limits := func(at string, t Thresholds) {
 		for name, n := range map[string]int64{"service_level_seconds": t.ServiceLevelSeconds,
 			"short_abandon_seconds": t.ShortAbandonSeconds} {
-			if n < 0 || n > maxThreshold {
-				add(at+name, "out_of_range", fmt.Sprintf("must be 0 to %d", maxThreshold))
+			if n < 0 || n > maxThresholdSeconds {
+				add(at+name, "out_of_range", fmt.Sprintf("must be 0 to %d", maxThresholdSeconds))
 			}
 		}
 	}
@@ -75,8 +75,8 @@ func (c *QueueConfig) check() error {
 	for i, q := range c.Queues {
 		at := fmt.Sprintf("queues[%d].", i)
 		switch {
-		case len(q.QueueID) > maxText || !report.Storable(q.QueueID):
-			add(at+"queue_id", "invalid", fmt.Sprintf("must be text of at most %d bytes", maxText))
+		case len(q.QueueID) > maxTextBytes || !report.Storable(q.QueueID):
+			add(at+"queue_id", "invalid", fmt.Sprintf("must be text of at most %d bytes", maxTextBytes))
 		case seen[q.QueueID]:
 			add(at+"queue_id", "taken", "is in the list twice")
 		}

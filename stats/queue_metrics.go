@@ -17,7 +17,7 @@ type queueMetrics struct {
 
 	mu         sync.Mutex
 	partitions map[int]*partitionQueues
-	own        map[queueID]struct{} // queues that have a label set of their own
+	ownLabels  map[queueID]struct{} // queues that have a label set of their own
 	full       bool                 // a queue had to share, and a log line was written
 }
 
@@ -48,7 +48,7 @@ const otherLabel = "other"
 
 func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
 	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{},
-		own: map[queueID]struct{}{}}
+		ownLabels: map[queueID]struct{}{}}
 }
 
 // applyChanges applies the changed entries of a partition. It does nothing when the metrics
@@ -171,9 +171,9 @@ func (q *queueNow) addWaiting(enteredMS int64) {
 // limitLabelSets assigns label sets to queues. The caller holds mu.
 func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]*queueNow {
 	// A queue that is gone leaves its place to another; one that has a place keeps it, so that its series goes on.
-	for id := range m.own {
+	for id := range m.ownLabels {
 		if queues[id] == nil {
-			delete(m.own, id)
+			delete(m.ownLabels, id)
 		}
 	}
 
@@ -185,11 +185,11 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 
 	delete(queues, other)
 	for id, q := range queues {
-		if _, ok := m.own[id]; ok {
+		if _, ok := m.ownLabels[id]; ok {
 			continue
 		}
-		if len(m.own) < m.max {
-			m.own[id] = struct{}{}
+		if len(m.ownLabels) < m.max {
+			m.ownLabels[id] = struct{}{}
 			continue
 		}
 

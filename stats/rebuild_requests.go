@@ -91,10 +91,10 @@ type rebuildRequests struct {
 	store Rebuilds
 	log   *slog.Logger
 
-	mu         sync.Mutex
-	open       map[int]Rebuild // as stored, by partition
-	unreported map[int]Rebuild // progress not stored yet
-	wakes      workerWakes     // of workers that wait for a request
+	mu           sync.Mutex
+	openRebuilds map[int]Rebuild // as stored, by partition
+	unreported   map[int]Rebuild // progress not stored yet
+	wakes        workerWakes     // of workers that wait for a request
 }
 
 // run reads requests and stores progress until ctx ends.
@@ -140,11 +140,11 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.open = map[int]Rebuild{}
+	r.openRebuilds = map[int]Rebuild{}
 	for _, rebuild := range list {
 		// The list may be of before a rebuild ended whose end is not stored yet: it does not start once more.
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
-			r.open[rebuild.Partition] = rebuild
+			r.openRebuilds[rebuild.Partition] = rebuild
 			r.wakes.wake(rebuild.Partition)
 		}
 	}
@@ -157,7 +157,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 func (r *rebuildRequests) setWake(partition int, wake func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, requested := r.open[partition]
+	_, requested := r.openRebuilds[partition]
 	r.wakes.set(partition, wake, requested)
 }
 
@@ -165,7 +165,7 @@ func (r *rebuildRequests) setWake(partition int, wake func()) {
 func (r *rebuildRequests) requestedRebuild(partition int) (Rebuild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rebuild, ok := r.open[partition]
+	rebuild, ok := r.openRebuilds[partition]
 	return rebuild, ok
 }
 
@@ -177,7 +177,7 @@ func (r *rebuildRequests) report(rebuild Rebuild) {
 		r.unreported = map[int]Rebuild{}
 	}
 	r.unreported[rebuild.Partition] = rebuild
-	if rebuild.State != RebuildOpen && r.open[rebuild.Partition].ID == rebuild.ID {
-		delete(r.open, rebuild.Partition)
+	if rebuild.State != RebuildOpen && r.openRebuilds[rebuild.Partition].ID == rebuild.ID {
+		delete(r.openRebuilds, rebuild.Partition)
 	}
 }

@@ -28,7 +28,7 @@ type rebuildRun struct {
 	target  atomic.Int64
 	// keys of agents: the time from which their state is known, Unix milliseconds; unused if the
 	// log is complete
-	settled map[key]int64
+	settledMS map[key]int64
 
 	expiredRows     []Record // expired rows, not written yet
 	expiredBytes    int
@@ -93,7 +93,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 
 	within, cancel := context.WithCancel(ctx)
 	r := &rebuildRun{partitionFold: w.newPartitionFold(w.partition), request: request, asOf: w.position.EventID,
-		settled: map[key]int64{}, deletedAccounts: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
+		settledMS: map[key]int64{}, deletedAccounts: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
 	r.fold.onExpire = r.keepExpired
 	r.target.Store(w.position.Offset)
 	w.rebuild = r
@@ -208,9 +208,9 @@ func (r *rebuildRun) recordSettled(e *state.Event) {
 	}
 
 	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
-	if _, ok := r.settled[k]; !ok {
+	if _, ok := r.settledMS[k]; !ok {
 		// Rows that begin after both its time and its id have no time in an unknown state.
-		r.settled[k] = max(e.EffectiveMillis(), e.ID.Milli())
+		r.settledMS[k] = max(e.EffectiveMillis(), e.ID.Milli())
 	}
 }
 
@@ -229,7 +229,7 @@ func (r *rebuildRun) isExact(e entry) bool {
 	}
 
 	agentKey := key{k.account, k.id, 0, kindOpenAgent}
-	since, known := r.settled[agentKey]
+	since, known := r.settledMS[agentKey]
 	known = known || r.start.isComplete()
 
 	if k.kind == kindOpenAgent {

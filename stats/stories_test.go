@@ -192,7 +192,7 @@ func floor(p *state.Partition, startMS int64) string {
 		case state.Agent:
 			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %d %s", e.ID, e.State, since, e.Reason)))
 		case state.Call:
-			if !e.Visits() {
+			if !e.IsVisit() {
 				break
 			}
 
@@ -258,8 +258,8 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 
 	for _, e := range p.All() {
 		switch {
-		case e.Kind == state.Agent && e.Known != nil:
-			for _, c := range e.Known.Calls {
+		case e.Kind == state.Agent && e.KnownAgent != nil:
+			for _, c := range e.KnownAgent.Calls {
 				call := entry(e, state.Call, c.ID)
 				if call == nil || !call.Live() || !c.Ringing && call.AgentID != e.ID ||
 					c.Ringing && !slices.Contains(call.Ringing, e.ID) {
@@ -267,7 +267,7 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 				}
 			}
 
-			if len(e.Known.Calls) > 0 && e.State != event.Talking && e.State != event.Ringing {
+			if len(e.KnownAgent.Calls) > 0 && e.State != event.Talking && e.State != event.Ringing {
 				t.Fatalf("agent %s has calls", e.Append(nil))
 			}
 		case e.Kind == state.Call && e.Live() && e.AgentID != "":

@@ -98,8 +98,8 @@ func (h *Handler) Add(at string, content func() ([]byte, error)) {
 		if err != nil {
 			return nil, err
 		}
-		made := newFile(body, contentType)
-		return &made, nil
+		file := newFile(body, contentType)
+		return &file, nil
 	})
 }
 
@@ -115,12 +115,12 @@ func (h *Handler) find(at string) (_ file, ok bool, _ error) {
 		return file{}, false, nil
 	}
 
-	made, err := added()
+	found, err := added()
 	if err != nil {
 		return file{}, false, err
 	}
 
-	return *made, true, nil
+	return *found, true, nil
 }
 
 // paths returns the URL paths of a file: a page has only its own.

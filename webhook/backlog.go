@@ -38,7 +38,7 @@ type backlog struct {
 	lastReadID    event.ID // last event that was queued or not selected; events up to it are repeats
 	deliveredID   event.ID // all events up to it were delivered
 	isSending     bool
-	stored        *deliveryPosition // row in the database; nil if there is none
+	storedRow     *deliveryPosition // row in the database; nil if there is none
 }
 
 // resumeOffset returns the offset at which the webhook resumes after a crash. tail is the

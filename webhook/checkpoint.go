@@ -14,12 +14,12 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	current, behind := w.collect()
 	// Also if storing fails: a database that fails is asked once in each interval.
 	w.storedAt = time.Now()
-	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.LogPosition == w.stored.LogPosition {
+	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.LogPosition == w.lastCheckpoint.LogPosition {
 		return nil
 	}
 
 	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error {
-		if err := w.service.positions.Move(ctx, tx, w.partition, w.stored, &current); err != nil {
+		if err := w.service.positions.Move(ctx, tx, w.partition, w.lastCheckpoint, &current); err != nil {
 			return err
 		}
 		return storeCheckpoint(ctx, tx, w.partition, w.rowsToDelete, behind)
@@ -27,7 +27,7 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 
 	switch {
 	case err == nil:
-		w.stored, w.rowsToDelete = current, nil
+		w.lastCheckpoint, w.rowsToDelete = current, nil
 		w.setStored(behind)
 		w.commit(current.Offset)
 	case !w.checkpointFailing && ctx.Err() == nil && !errors.Is(err, consume.ErrMoved):
@@ -48,8 +48,8 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 	count := 0
 	for id, b := range w.backlogs {
 		if b.isIdle(current.Offset) {
-			if b.stored != nil {
-				w.rowsToDelete = append(w.rowsToDelete, *b.stored)
+			if b.storedRow != nil {
+				w.rowsToDelete = append(w.rowsToDelete, *b.storedRow)
 			}
 			delete(w.backlogs, id)
 			continue
@@ -60,7 +60,7 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 		}
 
 		pos := b.storedPosition(w.partition, current.Offset)
-		if b.stored == nil || *b.stored != pos {
+		if b.storedRow == nil || *b.storedRow != pos {
 			behind = append(behind, pos)
 		}
 	}
@@ -69,14 +69,14 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 	return current, behind
 }
 
-// setStored sets backlog.stored after a checkpoint.
+// setStored sets backlog.storedRow after a checkpoint.
 func (w *partitionWorker) setStored(behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, pos := range behind {
 		b := w.backlogs[pos.webhook]
 		if b != nil {
-			b.stored = &pos
+			b.storedRow = &pos
 		}
 	}
 }

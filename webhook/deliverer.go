@@ -19,8 +19,8 @@ import (
 // consumerGroup is the consumer group of all nodes that deliver.
 const consumerGroup = "trunkline-webhook"
 
-// maxScans is the maximum number of backlogs of a node that read from Kafka at a time.
-const maxScans = 8
+// maxConcurrentScans is the maximum number of backlogs of a node that read from Kafka at a time.
+const maxConcurrentScans = 8
 
 // Deliverer sends events to webhooks. Each node can run one: it delivers the events of the
 // partitions that the consumer group assigns to it.
@@ -32,7 +32,7 @@ type Deliverer struct {
 	sender    *sender
 	metrics   *metrics
 	log       *slog.Logger
-	scanSlots chan struct{} // semaphore of maxScans
+	scanSlots chan struct{} // semaphore of maxConcurrentScans
 }
 
 // DelivererConfig has the dependencies of a Deliverer.
@@ -47,7 +47,7 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 		revision: -1, changes: s.db.WatchChanges()}
 	r.current.Store(newWebhookSnapshot(nil))
 	return &Deliverer{settings: s.settings, service: s, events: s.events, registry: r, sender: s.newSender(),
-		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
+		metrics: m, log: log, scanSlots: make(chan struct{}, maxConcurrentScans)}
 }
 
 // Run delivers events until ctx ends, then returns nil.

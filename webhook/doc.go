@@ -30,7 +30,7 @@
 //
 // # Failures
 //
-// All requests of a node to one webhook share a receiver: at most maxRequests at a time,
+// All requests of a node to one webhook share a receiver: at most maxConcurrentRequests at a time,
 // after a failure one, after a growing wait. The failures are stored, so that another
 // node continues the back-off. The failure after the longest wait pauses the webhook; a
 // status 410 pauses it at once.
@@ -38,7 +38,7 @@
 // # Restrictions
 //
 // URLs without TLS are refused, and connections to addresses that are not public (package
-// netguard). Redirects are not followed, and at most maxResponse of a response is read.
+// netguard). Redirects are not followed, and at most maxResponseBytes of a response is read.
 // No event is dropped, but a webhook that is paused for longer than the topic's retention
 // loses the events that Kafka deletes; this is logged and counted.
 //
@@ -48,7 +48,7 @@
 // partition, and one for each backlog that is sending; all end with its context, running
 // requests at most finishTimeout later. A backlog holds maxQueuedBytes of messages, or
 // one message; none while it waits longer than maxWaitWithQueue for its next attempt. At
-// most maxScans backlogs read from Kafka at a time.
+// most maxConcurrentScans backlogs read from Kafka at a time.
 //
 // # Locks
 //

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// A response is read up to maxResponse bytes and for drainTimeout, so that the
+	// A response is read up to maxResponseBytes and for drainTimeout, so that the
 	// connection can be reused. After a longer or slower one it is closed.
-	maxResponse  = 16 << 10
-	drainTimeout = time.Second
-	// maxResponseHeader bounds the headers of a response, in bytes.
-	maxResponseHeader = 32 << 10
+	maxResponseBytes = 16 << 10
+	drainTimeout     = time.Second
+	// maxHeaderBytes bounds the headers of a response, in bytes.
+	maxHeaderBytes = 32 << 10
 	// finishTimeout bounds a running request after its context has ended.
 	finishTimeout = 3 * time.Second
 )
@@ -68,8 +68,8 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 				DisableCompression:     true,
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 				TLSHandshakeTimeout:    settings.Timeout,
-				MaxIdleConnsPerHost:    maxRequests,
-				MaxResponseHeaderBytes: maxResponseHeader,
+				MaxIdleConnsPerHost:    maxConcurrentRequests,
+				MaxResponseHeaderBytes: maxHeaderBytes,
 				IdleConnTimeout:        time.Minute,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -144,11 +144,11 @@ func (s *sender) request(ctx context.Context, h *loadedWebhook, d *delivery) (*h
 	return request, nil
 }
 
-// drainBody reads up to maxResponse bytes of a body for up to drainTimeout and closes it.
+// drainBody reads up to maxResponseBytes of a body for up to drainTimeout and closes it.
 func drainBody(body io.ReadCloser) {
 	timeout := time.AfterFunc(drainTimeout, func() { _ = body.Close() })
 	defer timeout.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxResponse) // only the status counts
+	_, _ = io.CopyN(io.Discard, body, maxResponseBytes) // only the status counts
 	_ = body.Close()
 }
 

@@ -20,10 +20,10 @@ type loadedWebhook struct {
 
 // webhookSnapshot is a snapshot of the webhooks of all accounts. It is immutable.
 type webhookSnapshot struct {
-	byID      map[string]*loadedWebhook
-	byAccount map[string][]*loadedWebhook // by account whose messages they select
-	bySubtree map[string][]*loadedWebhook // by account, of which and below which they select messages
-	paused    int
+	byID        map[string]*loadedWebhook
+	byAccount   map[string][]*loadedWebhook // by account whose messages they select
+	bySubtree   map[string][]*loadedWebhook // by account, of which and below which they select messages
+	pausedCount int
 
 	replaced chan struct{} // closed when a newer snapshot exists
 }
@@ -35,7 +35,7 @@ func newWebhookSnapshot(webhooks []*loadedWebhook) *webhookSnapshot {
 	for _, w := range webhooks {
 		h.byID[w.ID] = w
 		if w.Status == StatusPaused {
-			h.paused++
+			h.pausedCount++
 		}
 
 		ids, below := w.selection.Accounts()

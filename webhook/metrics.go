@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Requests to webhooks, by result: ok, status, redirect, gone, timeout, address (not one that may be reached) or connection.",
 			"result"),
 		seconds: f.NewHistogram(
-			metric.Native("trunkline_webhook_request_seconds", "Duration of requests to webhooks.", 160)),
+			metric.NativeHistogram("trunkline_webhook_request_seconds", "Duration of requests to webhooks.", 160)),
 		paused: f.Gauge("trunkline_webhook_paused", "Webhooks that are paused, of the whole cluster."),
 		pauses: f.Counter("trunkline_webhook_pauses_total",
 			"Webhooks that this node has paused, after failures or a status 410."),

@@ -39,7 +39,7 @@ type partitionWorker struct {
 
 	// Used by the reading goroutine only:
 	hooks             *webhookSnapshot
-	stored            consume.Position // of the last checkpoint
+	lastCheckpoint    consume.Position // of the last checkpoint
 	storedAt          time.Time
 	checkpointFailing bool               // the last checkpoint failed
 	rowsToDelete      []deliveryPosition // for the next checkpoint
@@ -168,7 +168,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 
 	err = w.service.db.Tx(ctx,
 		func(tx *sql.Tx) error { return w.service.positions.Move(ctx, tx, w.partition, from, &to) })
-	w.stored, w.storedAt = to, time.Now()
+	w.lastCheckpoint, w.storedAt = to, time.Now()
 	w.tail, w.tailID = to.LogPosition, to.LastID
 
 	return err
@@ -295,7 +295,7 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 			if gap.Kind == kafka.GapRecreated {
 				next = gap.Resume
 			}
-			w.replaceBacklog(b.hook, b, &backlog{readUpTo: next, stored: b.stored})
+			w.replaceBacklog(b.hook, b, &backlog{readUpTo: next, storedRow: b.storedRow})
 		}
 	}
 	w.mu.Unlock()

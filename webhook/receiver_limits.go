@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/retry"
 )
 
-// maxRequests is the maximum number of concurrent requests of one node to one webhook.
+// maxConcurrentRequests is the maximum number of concurrent requests of one node to one webhook.
 // Each has an event of another partition, so that the events of an account stay in order.
-const maxRequests = 4
+const maxConcurrentRequests = 4
 
 // receiver limits this node's requests to one webhook: their number, and after failures
 // their rate.
@@ -41,7 +41,7 @@ func newReceiver(settings Settings, stored *row) *receiver {
 func (r *receiver) beginRequest(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
-		limit, wait, changed := maxRequests, time.Until(r.next), r.changed
+		limit, wait, changed := maxConcurrentRequests, time.Until(r.next), r.changed
 		if r.failures > 0 {
 			limit = 1 // a single request tests whether the receiver has recovered
 		}

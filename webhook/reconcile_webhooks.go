@@ -39,7 +39,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 		case previous == nil || previous.positionGeneration != h.positionGeneration: // new to this worker, or moved
 			if stored && row.generation == h.positionGeneration {
 				w.replaceBacklog(h, b,
-					&backlog{readUpTo: row.next, lastReadID: row.lastID, deliveredID: row.lastID, stored: &row})
+					&backlog{readUpTo: row.next, lastReadID: row.lastID, deliveredID: row.lastID, storedRow: &row})
 			} else if b != nil || h.suspended {
 				w.replaceBacklog(h, b, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 			}
@@ -47,7 +47,8 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 			// The queue was selected by the former filters.
 			b.dropQueue(w.tail.Offset)
 			w.replaceBacklog(h, b,
-				&backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID, stored: b.stored})
+				&backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID,
+					storedRow: b.storedRow})
 		// It needs a position of its own, because that of the partition goes on.
 		case h.suspended:
 			w.replaceBacklog(h, nil, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})

@@ -77,7 +77,7 @@ func (r *registry) reload(ctx context.Context) error {
 	}
 
 	current := newWebhookSnapshot(all)
-	r.metrics.paused.Set(float64(current.paused))
+	r.metrics.paused.Set(float64(current.pausedCount))
 	r.current.Store(current)
 	// After the store, so that whom it wakes finds the new one.
 	close(previous.replaced)

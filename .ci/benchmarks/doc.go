@@ -8,5 +8,5 @@
 // engine, its Kafka consumer and unidirectional WebSockets with a token for each channel.
 //
 // Read first scenarios.go (what is measured) and gobench.go (the Go benchmarks); servers.go starts the
-// processes, run.go measures a scenario, results.go keeps the figures of all runs, page.go writes them.
+// processes, run_bench.go measures a scenario, results.go keeps the figures of all runs, page.go writes them.
 package main

@@ -19,10 +19,10 @@ import (
 const (
 	rulesInterval = 5 * time.Second        // between two readings of the rules
 	callsInterval = 500 * time.Millisecond // between two looks at the calls, while there are rules
-	againAfter    = 2 * time.Second        // until a call that could not be heard is tried again
+	againAfter    = 2 * time.Second        // until a call that could not be listened to is tried again
 )
 
-// QueueRuleStore has the queues that providers hear; *aiprovider.Service implements it.
+// QueueRuleStore has the queues that providers listen to; *aiprovider.Service implements it.
 type QueueRuleStore interface {
 	// ListRules returns the rules of all accounts.
 	ListRules(ctx context.Context) ([]aiprovider.QueueRule, error)
@@ -30,11 +30,12 @@ type QueueRuleStore interface {
 
 // Roster has the state of calls.
 type Roster interface {
-	// Visits returns the calls that are in a queue of the account, not of those below it. They must not be modified.
-	Visits(ctx context.Context, account string) ([]*state.Entry, error)
-	// CallVersion returns a number that differs from earlier ones if what Visits returns has changed since. It
-	// costs nothing, but is right only while Visits is called every now and then.
-	CallVersion(account string) int64
+	// CallsInQueues returns the calls that are in a queue of the account, not of those below it. They must not
+	// be modified.
+	CallsInQueues(ctx context.Context, account string) ([]*state.Entry, error)
+	// CallsVersion returns a number that differs from earlier ones if what CallsInQueues returns has changed since. It
+	// costs nothing, but is right only while CallsInQueues is called every now and then.
+	CallsVersion(account string) int64
 }
 
 // QueueRulesDeps has the dependencies of QueueRules.
@@ -45,12 +46,13 @@ type QueueRulesDeps struct {
 	Log      *slog.Logger
 }
 
-// QueueRules has providers hear the calls of their queues, from the moment that an agent talks with the caller. A call
-// that could not be heard is tried again while it lasts. Several nodes may run it: Platform.HearCall asks once.
+// QueueRules has providers listen to the calls of their queues, from the moment that an agent talks with the caller. A
+// call that could not be listened to is tried again while it lasts. Several nodes may run it: Platform.AddListener asks
+// once.
 type QueueRules struct {
-	deps  QueueRulesDeps
-	heard map[heardQueueCall]*hearAttempts
-	known map[string]*accountCalls // by account
+	deps     QueueRulesDeps
+	attempts map[listenedCall]*listenAttempts
+	lastRead map[string]*accountCalls // by account
 }
 
 // accountCalls are the calls in an account's queues when it had a version of its calls.
@@ -60,22 +62,23 @@ type accountCalls struct {
 	calls   []*state.Entry
 }
 
-// hearAttempts counts the tries to have a call heard.
-type hearAttempts struct {
-	heard bool
-	tries int
-	again time.Time // of the next try
+// listenAttempts counts the tries to have a provider listen to a call.
+type listenAttempts struct {
+	listens   bool
+	tries     int
+	nextTryAt time.Time
 }
 
-// heardQueueCall is a provider and a call of its queues.
-type heardQueueCall struct {
+// listenedCall is a provider and a call of its queues.
+type listenedCall struct {
 	provider string
 	call     state.Key
 }
 
 // NewQueueRules returns the rules, which Run follows.
 func NewQueueRules(deps QueueRulesDeps) *QueueRules {
-	return &QueueRules{deps: deps, heard: make(map[heardQueueCall]*hearAttempts), known: make(map[string]*accountCalls)}
+	return &QueueRules{deps: deps, attempts: make(map[listenedCall]*listenAttempts),
+		lastRead: make(map[string]*accountCalls)}
 }
 
 // Run follows the rules until ctx ends.
@@ -106,18 +109,18 @@ func (r *QueueRules) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow has the calls of the rules' queues heard that are not yet.
+// follow has providers listen to those calls of the rules' queues that they do not listen to yet.
 func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
-	live := make(map[heardQueueCall]bool)
+	live := make(map[listenedCall]bool)
 	read := make(map[string]*accountCalls) // by account, which may have several rules
-	unread := make(map[string]bool)        // accounts, of which what is heard is kept
+	unread := make(map[string]bool)        // accounts, whose attempts are kept
 	for _, rule := range rules {
 		if unread[rule.AccountID] {
 			continue
 		}
 
 		if read[rule.AccountID] == nil {
-			found, err := r.readVisits(ctx, rule.AccountID)
+			found, err := r.readCalls(ctx, rule.AccountID)
 			if err != nil {
 				if ctx.Err() == nil {
 					r.deps.Log.WarnContext(ctx, "the calls that an AI provider hears are not known, retrying",
@@ -136,33 +139,33 @@ func (r *QueueRules) follow(ctx context.Context, rules []aiprovider.QueueRule) {
 				continue
 			}
 
-			h := heardQueueCall{rule.ProviderID, e.Key()}
-			live[h] = true
+			listened := listenedCall{rule.ProviderID, e.Key()}
+			live[listened] = true
 			if e.State == event.Talking {
-				r.hear(ctx, h)
+				r.listenTo(ctx, listened)
 			}
 		}
 	}
 
-	r.known = read
-	for h := range r.heard {
-		if !live[h] && !unread[h.call.Account] {
-			delete(r.heard, h)
+	r.lastRead = read
+	for listened := range r.attempts {
+		if !live[listened] && !unread[listened.call.Account] {
+			delete(r.attempts, listened)
 		}
 	}
 }
 
-// readVisits returns the calls in an account's queues: those known, while none has changed, since an account may
+// readCalls returns the calls in an account's queues: those known, while none has changed, since an account may
 // have thousands of agents and calls. They are read anew every now and then in any case, see Roster.
-func (r *QueueRules) readVisits(ctx context.Context, account string) (*accountCalls, error) {
+func (r *QueueRules) readCalls(ctx context.Context, account string) (*accountCalls, error) {
 	// Before the calls: what changes while they are read is read again.
-	version, now := r.deps.Roster.CallVersion(account), time.Now()
-	known := r.known[account]
+	version, now := r.deps.Roster.CallsVersion(account), time.Now()
+	known := r.lastRead[account]
 	if known != nil && known.version == version && now.Sub(known.readAt) < rulesInterval {
 		return known, nil
 	}
 
-	calls, err := r.deps.Roster.Visits(ctx, account)
+	calls, err := r.deps.Roster.CallsInQueues(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -170,24 +173,25 @@ func (r *QueueRules) readVisits(ctx context.Context, account string) (*accountCa
 	return &accountCalls{version, now, calls}, nil
 }
 
-// hear has a call heard, unless it is.
-func (r *QueueRules) hear(ctx context.Context, h heardQueueCall) {
-	a := r.heard[h]
-	if a == nil {
-		a = &hearAttempts{}
-		r.heard[h] = a
+// listenTo has the provider listen to a call, unless it does.
+func (r *QueueRules) listenTo(ctx context.Context, listened listenedCall) {
+	attempts := r.attempts[listened]
+	if attempts == nil {
+		attempts = &listenAttempts{}
+		r.attempts[listened] = attempts
 	}
-	if a.heard || time.Now().Before(a.again) {
+	if attempts.listens || time.Now().Before(attempts.nextTryAt) {
 		return
 	}
 
-	call := aisession.PlatformCall{AccountID: h.call.Account, ProviderID: h.provider,
-		Call: aiprotocol.Call{CallID: h.call.ID}}
-	err := r.deps.Platform.HearCall(ctx, call, aisession.HearRequest{SessionID: uuid.NewString(), ByRule: true})
-	a.tries++
-	a.heard, a.again = err == nil, time.Now().Add(againAfter)
-	if err != nil && a.tries == 2 && ctx.Err() == nil { // at the first, the two may not be connected yet
+	call := aisession.PlatformCall{AccountID: listened.call.Account, ProviderID: listened.provider,
+		Call: aiprotocol.Call{CallID: listened.call.ID}}
+	err := r.deps.Platform.AddListener(ctx, call, aisession.ListenRequest{SessionID: uuid.NewString(), ByRule: true})
+	attempts.tries++
+	attempts.listens, attempts.nextTryAt = err == nil, time.Now().Add(againAfter)
+	if err != nil && attempts.tries == 2 && ctx.Err() == nil { // at the first, the two may not be connected yet
 		r.deps.Log.WarnContext(ctx, "an AI provider does not hear a call of its queues, retrying while the call lasts",
-			"account_id", h.call.Account, "provider_id", h.provider, "call_id", h.call.ID, "error", err)
+			"account_id", listened.call.Account, "provider_id", listened.provider, "call_id", listened.call.ID,
+			"error", err)
 	}
 }

@@ -37,7 +37,7 @@ func (c *center) ListRules(context.Context) ([]aiprovider.QueueRule, error) {
 	return slices.Clone(c.rules), c.lost
 }
 
-func (c *center) Visits(_ context.Context, account string) (calls []*state.Entry, err error) {
+func (c *center) CallsInQueues(_ context.Context, account string) (calls []*state.Entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reads++
@@ -46,14 +46,14 @@ func (c *center) Visits(_ context.Context, account string) (calls []*state.Entry
 	}
 
 	for key, e := range c.entries {
-		if key.Account == account && e.Visits() {
+		if key.Account == account && e.IsVisit() {
 			calls = append(calls, e)
 		}
 	}
 	return calls, c.lost
 }
 
-func (c *center) CallVersion(string) int64 {
+func (c *center) CallsVersion(string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.version
@@ -63,7 +63,7 @@ func (c *center) Transfer(context.Context, aisession.PlatformCall, string) error
 
 func (c *center) Hangup(context.Context, aisession.PlatformCall) error { return nil }
 
-func (c *center) HearCall(_ context.Context, of aisession.PlatformCall, h aisession.HearRequest) error {
+func (c *center) AddListener(_ context.Context, of aisession.PlatformCall, h aisession.ListenRequest) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !h.ByRule || h.SessionID == "" {
@@ -152,8 +152,8 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 		after(time.Minute)
 		cancel()
 
-		if err := <-ended; err != nil || len(r.heard) != 0 {
-			t.Errorf("ended with %v, %d calls kept", err, len(r.heard))
+		if err := <-ended; err != nil || len(r.attempts) != 0 {
+			t.Errorf("ended with %v, %d calls kept", err, len(r.attempts))
 		}
 	})
 }
@@ -200,8 +200,8 @@ func TestCallsAreReadWhenTheyChange(t *testing.T) {
 		r.follow(t.Context(), rules)
 		expect("after a failure", 5)
 		r.follow(t.Context(), nil)
-		if len(r.known) != 0 {
-			t.Errorf("%d accounts without rules are kept", len(r.known))
+		if len(r.lastRead) != 0 {
+			t.Errorf("%d accounts without rules are kept", len(r.lastRead))
 		}
 	})
 }

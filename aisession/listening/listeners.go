@@ -16,17 +16,17 @@ import (
 
 // Deps has the dependencies of Listeners.
 type Deps struct {
-	Sessions  *aisession.Service // nil: this process hears no calls, and asks others
+	Sessions  *aisession.Service // nil: this process listens to no calls, and asks others
 	Providers aisession.Providers
-	// MayUse reports whether calls of the first account may be heard by providers of the second.
+	// MayUse reports whether providers of the second account may listen to calls of the first.
 	MayUse func(accountID, providerAccountID string) bool
 	Nodes  *redisclient.HolderRequests[StartRequest] // nil: this node is the only one
-	// Platform has the calls that Trunkline does not connect; nil: none can be heard.
+	// Platform has the calls that Trunkline does not connect; nil: nobody listens to these.
 	Platform aisession.Platform
 	Audit    *audit.Log
 }
 
-// Listeners has providers hear calls in progress. It implements localcall.Recorder. It is safe for concurrent use.
+// Listeners has providers listen to calls in progress. It implements localcall.Recorder. It is safe for concurrent use.
 type Listeners struct {
 	deps  Deps
 	calls localcall.Calls[*liveCall]
@@ -42,12 +42,12 @@ func (l *Listeners) PrepareRecording(string) {}
 
 // Record implements localcall.Recorder.
 func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
-	c := &liveCall{RecordedCall: call, listeners: l, heardBy: make(map[string]*listener)}
+	c := &liveCall{RecordedCall: call, listeners: l, listenerOf: make(map[string]*listener)}
 	l.calls.Add(c)
 	return c
 }
 
-// StartRequest has a provider hear an account's call in progress, by a session with the id SessionID.
+// StartRequest has a provider listen to an account's call in progress, by a session with the id SessionID.
 type StartRequest struct {
 	AccountID  string `json:"account_id"`
 	CallID     string `json:"call_id"`
@@ -55,10 +55,10 @@ type StartRequest struct {
 	SessionID  string `json:"session_id"`
 }
 
-// StartListener has a provider hear an account's call in progress, of any node or of a platform, with an entry of the
-// audit log, and returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the
+// StartListener has a provider listen to an account's call in progress, of any node or of a platform, with an entry of
+// the audit log, and returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the
 // account does not have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears
-// the call already or the call is not connected, those of aisession.Service.Open and of Platform.HearCall, and
+// the call already or the call is not connected, those of aisession.Service.Open and of Platform.AddListener, and
 // fault.KindUnavailable if a node does not answer.
 func (l *Listeners) StartListener(ctx context.Context,
 	accountID, callID, providerID string) (sessionID string, err error) {
@@ -89,8 +89,9 @@ func (l *Listeners) startOnPlatform(ctx context.Context, start StartRequest) err
 		return err
 	}
 
-	err = l.deps.Platform.HearCall(ctx, aisession.PlatformCall{AccountID: start.AccountID, ProviderID: start.ProviderID,
-		Call: aiprotocol.Call{CallID: start.CallID}}, aisession.HearRequest{SessionID: start.SessionID})
+	err = l.deps.Platform.AddListener(ctx, aisession.PlatformCall{AccountID: start.AccountID,
+		ProviderID: start.ProviderID, Call: aiprotocol.Call{CallID: start.CallID}},
+		aisession.ListenRequest{SessionID: start.SessionID})
 	if fault.KindOf(err) == fault.KindNotFound {
 		return unknown
 	}
@@ -128,8 +129,8 @@ func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err erro
 		return err
 	}
 
-	heard := &listener{}
-	request, err := c.reserve(provider, heard)
+	added := &listener{}
+	request, err := c.reserve(provider, added)
 	if err != nil {
 		return err
 	}
@@ -146,14 +147,14 @@ func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err erro
 		return err
 	}
 
-	if !c.begin(heard, session) {
+	if !c.begin(added, session) {
 		session.Close(aiprotocol.OriginatorCancel)
 		return fault.Conflict("the call has ended")
 	}
 
 	go func() { // ends with the session, which ends with the call
-		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), heard) })
-		c.Port.RemoveTap(heard)
+		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), added) })
+		c.Port.RemoveTap(added)
 		c.freeProvider(provider.ID)
 	}()
 

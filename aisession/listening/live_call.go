@@ -15,7 +15,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// maxListeners is the number of providers that may hear a call at once.
+// maxListeners is the number of providers that may listen to a call at once.
 const maxListeners = 4
 
 // liveCall is a call in progress. It implements localcall.Recording.
@@ -23,11 +23,11 @@ type liveCall struct {
 	localcall.RecordedCall
 	listeners *Listeners
 
-	mu      sync.Mutex
-	media   sip.NegotiatedMedia
-	begun   bool
-	ended   bool
-	heardBy map[string]*listener // by provider
+	mu         sync.Mutex
+	media      sip.NegotiatedMedia
+	begun      bool
+	ended      bool
+	listenerOf map[string]*listener // by provider
 }
 
 // Announcement implements localcall.Recording.
@@ -45,7 +45,7 @@ func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.media = media
-	for _, l := range c.heardBy {
+	for _, l := range c.listenerOf {
 		l.useMedia(media)
 	}
 }
@@ -54,7 +54,7 @@ func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
 func (c *liveCall) End() {
 	c.mu.Lock()
 	c.ended = true
-	for _, l := range c.heardBy {
+	for _, l := range c.listenerOf {
 		if l.session != nil {
 			l.session.CallEnded(aiprotocol.NormalClearing)
 		}
@@ -71,13 +71,13 @@ func (c *liveCall) reserve(p aiprovider.Provider, l *listener) (aisession.Reques
 	switch {
 	case !c.begun || c.ended:
 		return aisession.Request{}, fault.Conflict("the call is not connected")
-	case c.heardBy[p.ID] != nil:
+	case c.listenerOf[p.ID] != nil:
 		return aisession.Request{}, fault.Conflict("the provider hears the call already")
-	case len(c.heardBy) == maxListeners:
+	case len(c.listenerOf) == maxListeners:
 		return aisession.Request{}, fault.Conflict("%d providers hear the call already", maxListeners)
 	}
 
-	c.heardBy[p.ID] = l
+	c.listenerOf[p.ID] = l
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressListener, Listens: true,
 		Call:   aiprotocol.Call{CallID: c.CallID},
@@ -104,10 +104,11 @@ func (c *liveCall) begin(l *listener, session *aisession.Session) bool {
 func (c *liveCall) freeProvider(providerID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.heardBy, providerID)
+	delete(c.listenerOf, providerID)
 }
 
-// listener is a provider that hears a call. It implements rtp.Tap, and aisession.Call for a session that only hears.
+// listener is a provider that listens to a call. It implements rtp.Tap, and aisession.Call for a session that
+// only listens.
 type listener struct {
 	session  *aisession.Session // nil while it is opened
 	payloads atomic.Pointer[localcall.Payloads]
@@ -119,12 +120,12 @@ func (l *listener) useMedia(media sip.NegotiatedMedia) {
 }
 
 // Received implements rtp.Tap.
-func (l *listener) Received(packet *rtp.Packet) { l.hear(localcall.Caller, packet) }
+func (l *listener) Received(packet *rtp.Packet) { l.receive(localcall.Caller, packet) }
 
 // Sent implements rtp.Tap.
-func (l *listener) Sent(packet *rtp.Packet) { l.hear(localcall.Callee, packet) }
+func (l *listener) Sent(packet *rtp.Packet) { l.receive(localcall.Callee, packet) }
 
-func (l *listener) hear(voice int, packet *rtp.Packet) {
+func (l *listener) receive(voice int, packet *rtp.Packet) {
 	format := l.payloads.Load()[voice][packet.PayloadType&0x7F].Format
 	if format.Encoding != "" {
 		l.session.ReceiveVoice(voice, format, packet.Timestamp, packet.Payload)

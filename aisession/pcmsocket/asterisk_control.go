@@ -161,16 +161,16 @@ func (a *asteriskConn) takePlayedMarks(correlationID string) []asteriskMark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := slices.IndexFunc(a.marks, func(m asteriskMark) bool { return m.number == number }) + 1
-	taken := a.marks[:n:n]
+	played := a.marks[:n:n]
 	a.marks = a.marks[n:]
-	return taken
+	return played
 }
 
 // takeAllMarks removes and returns all marks.
 func (a *asteriskConn) takeAllMarks() []asteriskMark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	taken := a.marks
+	all := a.marks
 	a.marks = nil
-	return taken
+	return all
 }

@@ -20,8 +20,8 @@ type markedCall struct {
 
 func newMarkedCall(t *testing.T, inJSON bool) *markedCall {
 	c := &markedCall{t: t, commands: make(chan string, 100)}
-	pending := streamed.NewPendingSession(func() {})
-	c.call = &call{PendingSession: pending, asterisk: &asteriskConn{json: inJSON}}
+	pending := streamed.NewOpeningSession(func() {})
+	c.call = &call{OpeningSession: pending, asterisk: &asteriskConn{json: inJSON}}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		c.commands <- string(frame[1:])
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // call implements aisession.Call for one media WebSocket.
 type call struct {
-	*streamed.PendingSession
+	*streamed.OpeningSession
 	ws       *websocket.Conn
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
@@ -32,8 +32,8 @@ type call struct {
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.PendingSession, start callStart) *call {
-	c := &call{PendingSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
+func newCall(ws *websocket.Conn, pending *streamed.OpeningSession, start callStart) *call {
+	c := &call{OpeningSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
 		fork: start.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
@@ -59,24 +59,24 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, start callSta
 }
 
 // newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(pending *streamed.PendingSession, start callStart) *streamed.FrameSplitter {
+func newSplitter(pending *streamed.OpeningSession, start callStart) *streamed.FrameSplitter {
 	if !start.request.Listens {
 		return streamed.NewFrameSplitter(pending, start.request.Format, 1)
 	}
-	voices := &heardVoices{PendingSession: pending, format: start.request.Format, voices: start.voices}
+	voices := &voiceSeparator{OpeningSession: pending, format: start.request.Format, voices: start.voices}
 	return streamed.NewFrameSplitter(voices, start.request.Format, len(start.voices))
 }
 
-// heardVoices passes samples that alternate between voices to a session that listens.
-type heardVoices struct {
-	*streamed.PendingSession
+// voiceSeparator passes samples that alternate between voices to a session that listens.
+type voiceSeparator struct {
+	*streamed.OpeningSession
 	format audio.Format
 	voices []int
 	buffer []byte
 }
 
 // ReceiveAudio implements streamed.Session.
-func (h *heardVoices) ReceiveAudio(timestamp uint32, payload []byte) {
+func (h *voiceSeparator) ReceiveAudio(timestamp uint32, payload []byte) {
 	session := h.Session()
 	if session == nil {
 		return

@@ -38,14 +38,14 @@ type firstMessage struct {
 }
 
 const (
-	maxParameters = 32
-	maxFieldBytes = 256 // bytes per field
-	maxHello      = 16 << 10
+	maxParameters        = 32
+	maxFieldBytes        = 256 // bytes per field
+	maxFirstMessageBytes = 16 << 10
 )
 
 func parseFirstMessage(raw []byte) (firstMessage, error) {
 	h := firstMessage{SampleRate: 8000}
-	if len(raw) > maxHello || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
+	if len(raw) > maxFirstMessageBytes || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
 		return h, errors.New("the first frame must be a JSON object with callId")
 	}
 	if err := h.checkTexts(); err != nil {
@@ -165,7 +165,8 @@ const maxDTMFDuration = time.Minute
 // parseDTMF parses a text frame. It returns false if the frame is not a DTMF message.
 func parseDTMF(raw []byte) (digit byte, duration time.Duration, ok bool) {
 	var d dtmfMessage
-	if len(raw) > maxHello || json.Unmarshal(raw, &d) != nil || d.Event != "dtmf" || !aiprotocol.IsDigit(d.DTMF.Digit) {
+	if len(raw) > maxFirstMessageBytes || json.Unmarshal(raw, &d) != nil || d.Event != "dtmf" ||
+		!aiprotocol.IsDigit(d.DTMF.Digit) {
 		return 0, 0, false
 	}
 	ms := min(max(d.DTMF.Duration, 0), float64(maxDTMFDuration.Milliseconds()))

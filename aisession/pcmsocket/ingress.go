@@ -188,7 +188,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	c := newCall(ws, streamed.NewPendingSession(cancel), o)
+	c := newCall(ws, streamed.NewOpeningSession(cancel), o)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)

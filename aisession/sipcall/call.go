@@ -30,11 +30,11 @@ func (c *call) SendDTMF(ctx context.Context, digit byte, duration time.Duration)
 	return c.media.parameters.Load().stream.SendDTMF(ctx, digit, duration)
 }
 
-const maxDestination = 128 // bytes
+const maxDestinationBytes = 128 // bytes
 
 // Transfer implements aisession.Call. The error's message is sent to the provider.
 func (c *call) Transfer(ctx context.Context, destination string) error {
-	if len(destination) > maxDestination ||
+	if len(destination) > maxDestinationBytes ||
 		strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
 	}

@@ -107,7 +107,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 
 	m.session = session
-	agreed := m.agreed // a new offer changes it, from the answer on
+	agreed := m.agreedMedia // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
 		AccountID: recordedBy, CallID: invite.CallID(), Direction: "inbound",
 		Port:         port,

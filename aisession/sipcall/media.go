@@ -27,7 +27,7 @@ type media struct {
 	format       audio.Format
 	session      *aisession.Session // set before the first packet
 	parameters   atomic.Pointer[mediaParameters]
-	agreed       sip.NegotiatedMedia
+	agreedMedia  sip.NegotiatedMedia
 	recording    localcall.Recording // nil where the PBX records
 }
 
@@ -93,7 +93,7 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 	}
 
 	m.parameters.Store(next)
-	m.agreed = agreed
+	m.agreedMedia = agreed
 	if m.recording != nil {
 		m.recording.SetMedia(agreed)
 	}

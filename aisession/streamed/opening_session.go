@@ -8,27 +8,27 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// PendingSession is the session of a call whose connection is read before the session is open, so that a
+// OpeningSession is the session of a call whose connection is read before the session is open, so that a
 // hang-up cancels Service.Open. Audio received before SetSession is dropped.
-type PendingSession struct {
+type OpeningSession struct {
 	cancel  context.CancelFunc
 	current atomic.Pointer[aisession.Session]
 }
 
-// NewPendingSession returns a PendingSession without a session. cancel ends the context of Service.Open.
-func NewPendingSession(cancel context.CancelFunc) *PendingSession {
-	return &PendingSession{cancel: cancel}
+// NewOpeningSession returns an OpeningSession without a session. cancel ends the context of Service.Open.
+func NewOpeningSession(cancel context.CancelFunc) *OpeningSession {
+	return &OpeningSession{cancel: cancel}
 }
 
 // SetSession sets the session. Then the caller must check the context of Service.Open: it has ended if the
 // call was hung up before.
-func (p *PendingSession) SetSession(s *aisession.Session) { p.current.Store(s) }
+func (p *OpeningSession) SetSession(s *aisession.Session) { p.current.Store(s) }
 
 // Session returns the session, nil before SetSession.
-func (p *PendingSession) Session() *aisession.Session { return p.current.Load() }
+func (p *OpeningSession) Session() *aisession.Session { return p.current.Load() }
 
 // CallEnded cancels Service.Open and ends the session because the call has ended.
-func (p *PendingSession) CallEnded() {
+func (p *OpeningSession) CallEnded() {
 	p.cancel()
 	s := p.Session()
 	if s != nil {
@@ -37,7 +37,7 @@ func (p *PendingSession) CallEnded() {
 }
 
 // ReceiveAudio implements Session.
-func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
+func (p *OpeningSession) ReceiveAudio(timestamp uint32, payload []byte) {
 	s := p.Session()
 	if s != nil {
 		s.ReceiveAudio(timestamp, payload)
@@ -46,7 +46,7 @@ func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
 
 // ReadMessages calls next until it returns false, which means that the call has ended. protect recovers a panic
 // before the session is open; a later one ends the session.
-func (p *PendingSession) ReadMessages(protect func(func()), next func() bool) {
+func (p *OpeningSession) ReadMessages(protect func(func()), next func() bool) {
 	defer p.CallEnded()
 
 	connected := true

@@ -25,16 +25,16 @@ type queuedFrame struct {
 }
 
 const (
-	maxFrames   = 50      // one second of frames of 20 ms
-	maxMessages = 1 << 10 // with those that are no audio: more than a session sends in a write's time
-	maxFree     = 4
+	maxQueuedFrames   = 50      // one second of frames of 20 ms
+	maxQueuedMessages = 1 << 10 // with those that are no audio: more than a session sends in a write's time
+	maxFreeBuffers    = 4
 )
 
 // NewSender starts the writer. After write returns an error, nothing more is written and failed is
 // called once.
 func NewSender(write func(frame []byte) error, failed func()) *Sender {
 	o := &Sender{
-		write: write, wake: make(chan struct{}, 1), free: make(chan []byte, maxFree),
+		write: write, wake: make(chan struct{}, 1), free: make(chan []byte, maxFreeBuffers),
 		closing: make(chan struct{}), writerDone: make(chan struct{}),
 	}
 	go o.run(failed)
@@ -112,14 +112,14 @@ func (s *Sender) enqueue(f queuedFrame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if len(s.queue) >= maxFrames {
+	if len(s.queue) >= maxQueuedFrames {
 		oldest := slices.IndexFunc(s.queue, func(q queuedFrame) bool { return q.isAudio })
 		switch {
 		case oldest >= 0:
 			s.queue = slices.Delete(s.queue, oldest, oldest+1)
 		case f.isAudio:
 			return
-		case len(s.queue) == maxMessages:
+		case len(s.queue) == maxQueuedMessages:
 			s.queue = slices.Delete(s.queue, 0, 1)
 		}
 	}

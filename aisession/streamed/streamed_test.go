@@ -140,7 +140,7 @@ func TestAnOutletThatIsStuckDropsAudioOnly(t *testing.T) {
 	<-began
 	for _, message := range "FM" {
 		o.PutControl([]byte{byte(message)})
-		for range 2 * maxFrames {
+		for range 2 * maxQueuedFrames {
 			o.Put([]byte{'a'})
 		}
 	}
@@ -150,7 +150,7 @@ func TestAnOutletThatIsStuckDropsAudioOnly(t *testing.T) {
 	awaitEmpty(o)
 	o.Close()
 
-	want := "aFM" + strings.Repeat("a", maxFrames-3)
+	want := "aFM" + strings.Repeat("a", maxQueuedFrames-3)
 	if !strings.HasPrefix(string(written), want) { // the last may be queued when the writer ends
 		t.Errorf("wrote %s, want %s", written, want)
 	}
@@ -159,11 +159,11 @@ func TestAnOutletThatIsStuckDropsAudioOnly(t *testing.T) {
 // TestControlMessagesAreBounded: a client that reads nothing does not take memory without end.
 func TestControlMessagesAreBounded(t *testing.T) {
 	o := NewSender(func([]byte) error { return errors.New("gone") }, func() {})
-	for range 2 * maxMessages {
+	for range 2 * maxQueuedMessages {
 		o.PutControl([]byte{1})
 		o.Put([]byte{2})
 	}
-	if n := o.queued(); n > maxMessages {
+	if n := o.queued(); n > maxQueuedMessages {
 		t.Errorf("%d messages are queued", n)
 	}
 	o.Close()

@@ -18,9 +18,9 @@ import (
 const (
 	defaultPrefix = "/api/v2/cc_events_channel"
 
-	answerTime  = 15 * time.Second
-	maxAnswer   = 1 << 20  // bytes of a response other than a snapshot
-	maxSnapshot = 64 << 20 // bytes
+	answerTime       = 15 * time.Second
+	maxAnswerBytes   = 1 << 20  // bytes of a response other than a snapshot
+	maxSnapshotBytes = 64 << 20 // bytes
 )
 
 // Config holds the server and the credentials: a user's, a portal token or an API
@@ -104,7 +104,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"` // seconds
 	}
-	if err := c.readJSON(ctx, "login", http.MethodPost, "/login", header, body, maxAnswer, &answer); err != nil {
+	if err := c.readJSON(ctx, "login", http.MethodPost, "/login", header, body, maxAnswerBytes, &answer); err != nil {
 		return "", 0, err
 	}
 	if answer.AccessToken == "" {
@@ -117,7 +117,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 // fetchSnapshot requests the current state.
 func (c *Client) fetchSnapshot(ctx context.Context, token string) (*Snapshot, error) {
 	var s Snapshot
-	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot,
+	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshotBytes,
 		&s); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func newRefusal(step string, response *http.Response) *RefusedError {
 	}
 
 	// The body of a proxy's response may not be JSON: then only the status counts.
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err == nil && json.Unmarshal(text, &body) == nil {
 		e.Message, e.Fields = body.Message, body.Errors
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-const maxEvent = 8 << 20 // bytes of one event
+const maxEventBytes = 8 << 20 // bytes of one event
 
 type serverSentEvent struct {
 	data []byte
@@ -57,8 +57,8 @@ func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed
 		}
 	}
 
-	if p.size+len(p.rest) > maxEvent {
-		return events, fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
+	if p.size+len(p.rest) > maxEventBytes {
+		return events, fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEventBytes)
 	}
 
 	return events, nil

@@ -42,7 +42,7 @@ type Item struct {
 func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		s := &subscription{
-			client: c, Options: o, position: o.Since, seen: newRecent(recentIDs),
+			client: c, Options: o, position: o.Since, recentIDs: newRecent(recentIDs),
 			backoff: backoff{first: cmp.Or(o.RetryMin, 250*time.Millisecond),
 				longest: cmp.Or(o.RetryMax, 30*time.Second)},
 			yield: func(item Item) bool { return yield(item, nil) },
@@ -65,7 +65,7 @@ type subscription struct {
 	token           string
 	expires, renew  time.Time
 	backoff         backoff
-	seen            *recent
+	recentIDs       *recent
 }
 
 var (
@@ -169,11 +169,11 @@ func (s *subscription) authenticate(ctx context.Context) error {
 
 	token, life, err := s.client.login(ctx, s.Filters)
 	if err != nil {
-		left := time.Until(s.expires)
-		if s.token == "" || left <= 0 || Permanent(err) {
+		untilExpiry := time.Until(s.expires)
+		if s.token == "" || untilExpiry <= 0 || Permanent(err) {
 			return err
 		}
-		s.renew = time.Now().Add(left / 2) // the old token is still valid
+		s.renew = time.Now().Add(untilExpiry / 2) // the old token is still valid
 		return nil
 	}
 
@@ -239,9 +239,9 @@ func (s *subscription) read(ctx context.Context) error {
 func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte,
 	cancel context.CancelCauseFunc) (int, error) {
 	limit, cause := s.Silence, fmt.Errorf("connection lost: nothing received for %s", s.Silence)
-	left := max(0, time.Until(s.renew))
-	if left < limit {
-		limit, cause = left, errRenewal
+	untilRenewal := max(0, time.Until(s.renew))
+	if untilRenewal < limit {
+		limit, cause = untilRenewal, errRenewal
 	}
 
 	timer := time.AfterFunc(limit, func() { cancel(cause) })
@@ -273,7 +273,7 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 	}
 
 	event.Cursor = cmp.Or(received.id, event.ID)
-	if s.seen.add(event.ID) && !s.yield(Item{Event: &event}) {
+	if s.recentIDs.add(event.ID) && !s.yield(Item{Event: &event}) {
 		return errLoopEnded
 	}
 

@@ -20,7 +20,7 @@ type fanoutBench struct {
 	ramp                 float64
 	idle                 time.Duration
 	stallShare           string
-	stalled              float64 // fraction of subscribers, --stall
+	stalledFraction      float64 // fraction of subscribers, --stall
 	resume               string
 	floor                string
 	peer, peerSecret     string

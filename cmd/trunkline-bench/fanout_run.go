@@ -80,7 +80,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 
 	r.load, err = load.New(load.Config{
 		URL: r.url + path, Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
-		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: load.Resume(r.resume),
+		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalledFraction, Resume: load.Resume(r.resume),
 	})
 
 	return err

@@ -21,7 +21,7 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--stall is a share such as 5%%, not %q", b.stallShare)
 	}
 
-	b.stalled = share / 100
+	b.stalledFraction = share / 100
 	if b.workers == 0 {
 		b.workers = max(runtime.NumCPU()/2, 1)
 	}
@@ -44,7 +44,7 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--resume is never, id or cursor, not %q", b.resume)
 	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
 		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != load.ResumeNever):
+	case b.floor != "" && (b.everyAccount || b.stalledFraction > 0 || resume != load.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
 	case b.peer != "" && b.peer != peerCentrifugo:
 		return cli.Usagef("--peer is %s, not %q", peerCentrifugo, b.peer)

@@ -136,7 +136,7 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 	}
 
 	// Processes are in the order of startShared: the second is the broker, which has the role api.
-	fleet := balancer.Local{Listen: free[0], Core: h.processes[1].node}
+	fleet := balancer.LocalFleet{Listen: free[0], Core: h.processes[1].node}
 	for _, n := range nodes {
 		fleet.Fanout = append(fleet.Fanout, n.node)
 	}

@@ -181,7 +181,7 @@ func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 		now := time.Now()
 		f.last = event.NextID(f.last, now.UnixMilli(), 0)
 		message := event.Message{
-			ID: f.last, Type: event.AgentPerform, AccountID: floorAccount, Timestamp: now.Unix(), Data: e.JSON,
+			ID: f.last, Type: event.AgentPerformance, AccountID: floorAccount, Timestamp: now.Unix(), Data: e.JSON,
 			Metadata: event.Metadata{Source: "bench", OriginalFormat: "generic", ProcessedAt: now.Unix()},
 		}
 		start := len(f.buffer)

@@ -15,7 +15,7 @@ type pipelineBench struct {
 	bench
 
 	batch, connections int
-	callRecords        float64 // per second
+	callRecordRate     float64 // per second
 	reports            bool
 	wait               time.Duration
 }
@@ -61,7 +61,8 @@ the end. The events and call records stay, on the topics and in the reports.`,
 		"how events are published: http, or kafka to write to the raw topics directly")
 	flags.IntVar(&b.batch, "batch", 10, "events per POST")
 	flags.IntVar(&b.connections, "connections", 16, "concurrent POSTs; no more than --accounts")
-	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, in addition to the events; 0: none")
+	flags.Float64Var(&b.callRecordRate, "call-records", 0,
+		"call records per second, in addition to the events; 0: none")
 	flags.BoolVar(&b.reports, "reports", false,
 		"with --call-records, look some of them up until the report API has them")
 	flags.DurationVar(&b.wait, "wait", 10*time.Second,
@@ -84,9 +85,9 @@ func (b *pipelineBench) validate() error {
 		return cli.Usagef("--batch times --size must be at most %d bytes, is %d", maxBatchBytes, b.batch*b.size)
 	case b.connections < 1 || b.connections > 1000:
 		return cli.Usagef("--connections must be from 1 to 1000, is %d", b.connections)
-	case !(b.callRecords >= 0 && b.callRecords <= maxRate):
-		return cli.Usagef("--call-records must be from 0 to %.0f, is %v", maxRate, b.callRecords)
-	case b.reports && b.callRecords == 0:
+	case !(b.callRecordRate >= 0 && b.callRecordRate <= maxRate):
+		return cli.Usagef("--call-records must be from 0 to %.0f, is %v", maxRate, b.callRecordRate)
+	case b.reports && b.callRecordRate == 0:
 		return cli.Usagef("--reports needs --call-records")
 	case b.wait <= 0:
 		return cli.Usagef("--wait must be above 0, is %v", b.wait)

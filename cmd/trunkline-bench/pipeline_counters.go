@@ -32,16 +32,16 @@ func (r *pipelineRun) readCounters(ctx context.Context) (m pipelineCounters, err
 		return m, err
 	}
 
-	m.time, m.events = time.Now(), r.events.readCounters()
-	if r.calls != nil {
-		m.calls = r.calls.readCounters()
+	m.time, m.events = time.Now(), r.eventFlow.readCounters()
+	if r.callRecordFlow != nil {
+		m.calls = r.callRecordFlow.readCounters()
 	}
 
 	return m, nil
 }
 
 func (f *flow) readCounters() flowCounters {
-	m := flowCounters{acks: f.source.Acks(), tally: f.tracker.Tally()}
+	m := flowCounters{acks: f.source.Acks(), tally: f.checker.Tally()}
 	for _, n := range f.source.Published() {
 		m.sent += n
 	}
@@ -55,7 +55,7 @@ func (r *pipelineRun) reportDifference(from, to pipelineCounters) {
 	report.Events.setDifference(from.events, to.events, seconds)
 	records := report.Events.Records
 
-	if r.calls != nil {
+	if r.callRecordFlow != nil {
 		report.CallRecords = &flowReport{} // climbUp keeps the previous report
 		report.CallRecords.setDifference(from.calls, to.calls, seconds)
 		records += report.CallRecords.Records

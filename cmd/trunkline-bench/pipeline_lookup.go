@@ -66,20 +66,20 @@ func (l *lookups) login(ctx context.Context) error {
 // Publish publishes the events and stores the last one as the newest sample.
 func (l *lookups) Publish(ctx context.Context, events []load.Event) error {
 	last := events[len(events)-1]
-	taken := ackedRecord{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
+	sample := ackedRecord{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
 	err := l.Sink.Publish(ctx, events)
-	if err != nil || taken.seq == 0 {
+	if err != nil || sample.seq == 0 {
 		return err
 	}
 
-	taken.ackedAt = time.Now()
+	sample.ackedAt = time.Now()
 	select {
 	case <-l.newest:
 	default:
 	}
 
 	select {
-	case l.newest <- taken:
+	case l.newest <- sample:
 	default: // another publisher has stored a sample
 	}
 
@@ -102,7 +102,7 @@ func (l *lookups) run(ctx context.Context) error {
 
 // awaitRecord repeats the request until the report has the record.
 func (l *lookups) awaitRecord(ctx context.Context, s ackedRecord) error {
-	id := load.CallID(l.pipeline.run, s.stream, s.seq)
+	id := load.CallID(l.pipeline.runID, s.stream, s.seq)
 	for {
 		request, err := newLookupRequest(ctx, l.pipeline.url, l.token, l.accounts[s.stream], id, s.ackedAt)
 		if err != nil {

@@ -14,7 +14,7 @@ func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 	for began := time.Now(); ctx.Err() == nil; {
 		missing := ""
 		for _, f := range r.flows() {
-			if f.tracker.Tally().Proven == r.accounts {
+			if f.checker.Tally().Proven == r.accounts {
 				continue
 			}
 
@@ -52,7 +52,7 @@ func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 
 func (r *pipelineRun) allProven() bool {
 	for _, f := range r.flows() {
-		if f.tracker.Tally().Proven < r.accounts {
+		if f.checker.Tally().Proven < r.accounts {
 			return false
 		}
 	}
@@ -122,9 +122,9 @@ func (r *pipelineRun) measureRate(ctx context.Context, rate float64) error {
 		})
 	}
 
-	stops := []func() error{startFlow(r.events, rate)}
-	if r.calls != nil {
-		stops = append(stops, startFlow(r.calls, r.callRecords))
+	stops := []func() error{startFlow(r.eventFlow, rate)}
+	if r.callRecordFlow != nil {
+		stops = append(stops, startFlow(r.callRecordFlow, r.callRecordRate))
 	}
 
 	err := measureWindow(ctx, r.warmup, r.duration, r.readCounters, r.reportDifference)
@@ -142,10 +142,10 @@ func (r *pipelineRun) drain() {
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		seen, missing := uint64(0), int64(0)
 		for _, f := range r.flows() {
-			tally := f.tracker.Tally()
+			tally := f.checker.Tally()
 			seen += tally.Records
 			missing += tally.Missing +
-				int64(f.tracker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
+				int64(f.checker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
 		}
 
 		if seen != last {
@@ -162,18 +162,18 @@ func (r *pipelineRun) reportTotals() {
 	began := time.Now()
 	r.drain()
 	r.report.DrainSeconds = time.Since(began).Seconds()
-	r.events.reportTotals(&r.report.Events, r.deadLetters)
+	r.eventFlow.reportTotals(&r.report.Events, r.deadLetters)
 
-	if r.calls != nil {
+	if r.callRecordFlow != nil {
 		if r.report.CallRecords == nil {
 			r.report.CallRecords = &flowReport{}
 		}
-		r.calls.reportTotals(r.report.CallRecords, r.deadLetters)
+		r.callRecordFlow.reportTotals(r.report.CallRecords, r.deadLetters)
 	}
 }
 
 func (f *flow) reportTotals(report *flowReport, dead *deadLetters) {
-	tally := f.tracker.FinalTally(f.source.Published())
+	tally := f.checker.FinalTally(f.source.Published())
 	report.WholeRun, report.Partitions = tally.PartitionTally, tally.Partitions
 	report.DeadLetters = dead.byKind(f.topic)
 	report.Lost = max(tally.Missing-int64(sumCounts(report.DeadLetters)), 0)

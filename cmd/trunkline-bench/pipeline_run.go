@@ -16,17 +16,17 @@ import (
 // pipelineRun is the state of one run.
 type pipelineRun struct {
 	*pipelineBench
-	run         string
-	clock       load.Clock
-	client      *http.Client
-	observer    observer
-	follower    *follower
-	deadLetters *deadLetters
-	events      *flow
-	calls       *flow    // nil without call records
-	lookups     *lookups // nil without --reports
-	report      pipelineReport
-	cleanup     cleanups
+	runID          string
+	clock          load.Clock
+	client         *http.Client
+	observer       observer
+	follower       *follower
+	deadLetters    *deadLetters
+	eventFlow      *flow
+	callRecordFlow *flow    // nil without call records
+	lookups        *lookups // nil without --reports
+	report         pipelineReport
+	cleanup        cleanups
 }
 
 // spareConnections is the number of connections for other requests than posts: look-ups, metrics.
@@ -36,13 +36,13 @@ const spareConnections = 4
 type flow struct {
 	topic   string // raw topic
 	source  *load.Source
-	tracker *load.TopicChecker
+	checker *load.TopicChecker
 	http    *httpSink // nil if records go directly to the topic
 }
 
 // run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *pipelineBench) run(ctx context.Context) error {
-	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:load.RunLength], clock: load.NewClock()}
+	r := &pipelineRun{pipelineBench: b, runID: rand.Text()[:load.RunLength], clock: load.NewClock()}
 	defer r.cleanup.run()
 
 	if err := r.prepare(ctx); err != nil {
@@ -85,7 +85,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 		}
 	}
 
-	accounts, err := r.openAccounts(ctx, r.run, identity.RoleUser)
+	accounts, err := r.openAccounts(ctx, r.runID, identity.RoleUser)
 	if err != nil {
 		return err
 	}
@@ -94,20 +94,20 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	r.cleanup.add(func() {
 		r.reportLeftovers(accounts, "the run's events and call records, on the topics and in the reports")
 	})
-	r.follower, r.deadLetters = newFollower(ctx, cluster), newDeadLetters(r.run)
+	r.follower, r.deadLetters = newFollower(ctx, cluster), newDeadLetters(r.runID)
 	r.cleanup.add(r.follower.close)
 
 	if err := r.follower.follow(ctx, event.TopicDead, r.deadLetters.add); err != nil {
 		return err
 	}
 
-	r.events, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil)
+	r.eventFlow, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil)
 	if err != nil {
 		return err
 	}
 
-	if r.callRecords > 0 {
-		r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord)
+	if r.callRecordRate > 0 {
+		r.callRecordFlow, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,8 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 
 	r.report = pipelineReport{
 		Scenario: "pipeline", Through: r.through, Transport: scheme(r.url), Accounts: r.accounts, Rate: r.rate,
-		Batch: r.batch, Connections: min(r.connections, r.accounts), EventBytes: r.size, CallRecordRate: r.callRecords,
+		Batch: r.batch, Connections: min(r.connections, r.accounts), EventBytes: r.size,
+		CallRecordRate: r.callRecordRate,
 	}
 
 	return nil
@@ -124,7 +125,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 // newFlow returns a flow and starts to follow its output topic.
 func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in rawTopic, out string,
 	encode load.EventEncoder) (*flow, error) {
-	f := &flow{topic: in.topic, tracker: load.NewTopicChecker(r.run, len(a.ids), r.clock)}
+	f := &flow{topic: in.topic, checker: load.NewTopicChecker(r.runID, len(a.ids), r.clock)}
 	var sink load.Sink
 	if r.through == throughHTTP {
 		made, err := r.httpSink(ctx, r.client, a)
@@ -140,7 +141,7 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 	}
 
 	cfg := load.SourceConfig{
-		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections,
+		Run: r.runID, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections,
 		Batch: r.batch,
 	}
 
@@ -166,16 +167,16 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 	}
 
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {
-		f.tracker.Record(record.Partition, sourceOffset(record), record.Value)
+		f.checker.Record(record.Partition, sourceOffset(record), record.Value)
 	})
 }
 
 // flows returns the flows of the run.
 func (r *pipelineRun) flows() []*flow {
-	if r.calls == nil {
-		return []*flow{r.events}
+	if r.callRecordFlow == nil {
+		return []*flow{r.eventFlow}
 	}
-	return []*flow{r.events, r.calls}
+	return []*flow{r.eventFlow, r.callRecordFlow}
 }
 
 func scheme(url string) string {

@@ -102,21 +102,21 @@ func (p *parser) requiredObject(name string, read func(inner *parser)) {
 
 // Bounds of the unknown members in a response: their number, and the characters of a name.
 const (
-	maxShown     = 16
-	maxShownName = 64
+	maxShownNames     = 16
+	maxShownNameBytes = 64
 )
 
 func (p *parser) refuseUnknown() {
 	unknown := slices.Sorted(maps.Keys(p.members))
-	for _, name := range unknown[:min(len(unknown), maxShown)] {
+	for _, name := range unknown[:min(len(unknown), maxShownNames)] {
 		p.fault(shorten(name), codeUnknown, "is not a field of this request")
 	}
 }
 
 func shorten(name string) string {
 	chars := []rune(name)
-	if len(chars) > maxShownName {
-		return string(chars[:maxShownName]) + "…"
+	if len(chars) > maxShownNameBytes {
+		return string(chars[:maxShownNameBytes]) + "…"
 	}
 	return name
 }

@@ -19,8 +19,8 @@ import (
 // InvalidMessage is the message of the error for an invalid body.
 const InvalidMessage = "Invalid AI provider configuration"
 
-// maxName bounds a provider's name, in Unicode characters.
-const maxName = 128
+// maxNameLength bounds a provider's name, in Unicode characters.
+const maxNameLength = 128
 
 // parseBody parses a request's body, a JSON object decoded one level deep. id is the
 // provider of the request, "" for a new one. allowPlain also accepts URLs with ws. The
@@ -57,8 +57,8 @@ func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Doc
 
 // Bounds of what goes to the vendor.
 const (
-	maxSecret  = 1 << 10  // bytes
-	maxSession = 32 << 10 // bytes, compact
+	maxSecretBytes  = 1 << 10  // bytes
+	maxSessionBytes = 32 << 10 // bytes, compact
 )
 
 // parseProtocol parses the protocol and what it needs.
@@ -86,8 +86,8 @@ func (p *parser) parseProtocol(d *Document) {
 	case secret == nil:
 	case !protocol.TakesSecret:
 		p.fault("secret", codeUnsupported, "the protocol %s has no secret: send headers", protocol.Name)
-	case len(*secret) > maxSecret:
-		p.fault("secret", codeTooLong, "must have at most %d bytes", maxSecret)
+	case len(*secret) > maxSecretBytes:
+		p.fault("secret", codeTooLong, "must have at most %d bytes", maxSecretBytes)
 	case *secret == "" || strings.ContainsFunc(*secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		p.fault("secret", codeInvalid, "must be printable ASCII characters without spaces")
 	default:
@@ -117,8 +117,8 @@ func (p *parser) parseMode(d *Document, protocol dialect.Protocol) {
 
 // Bounds of the queues that a provider hears.
 const (
-	maxQueues  = 1000
-	maxQueueID = 255 // bytes
+	maxQueues       = 1000
+	maxQueueIDBytes = 255 // bytes
 )
 
 // parseQueues parses the queues whose calls the provider hears.
@@ -137,8 +137,8 @@ func (p *parser) parseQueues(d *Document) {
 	}
 
 	for i, queue := range d.Queues[:min(len(d.Queues), maxQueues)] {
-		if queue == "" || len(queue) > maxQueueID {
-			p.fault(fmt.Sprintf("queues[%d]", i), codeInvalid, "must have 1 to %d bytes", maxQueueID)
+		if queue == "" || len(queue) > maxQueueIDBytes {
+			p.fault(fmt.Sprintf("queues[%d]", i), codeInvalid, "must have 1 to %d bytes", maxQueueIDBytes)
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
 	case !protocol.TakesSession:
 		p.fault("session", codeUnsupported, "the protocol %s has no session object", protocol.Name)
 		return
-	case compact.Len() > maxSession:
-		p.fault("session", codeTooLong, "must have at most %d bytes", maxSession)
+	case compact.Len() > maxSessionBytes:
+		p.fault("session", codeTooLong, "must have at most %d bytes", maxSessionBytes)
 		return
 	}
 
@@ -190,8 +190,8 @@ func (p *parser) checkName(name string) {
 	switch {
 	case strings.TrimSpace(name) == "":
 		p.fault("name", codeRequired, "must not be empty")
-	case utf8.RuneCountInString(name) > maxName:
-		p.fault("name", codeTooLong, "must have at most %d characters", maxName)
+	case utf8.RuneCountInString(name) > maxNameLength:
+		p.fault("name", codeTooLong, "must have at most %d characters", maxNameLength)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		p.fault("name", codeInvalid, "must not have control characters")
 	}

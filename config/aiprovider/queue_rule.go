@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// QueueRule has a provider of the mode listen hear every call of some queues.
+// QueueRule has a provider of the mode listen listen to every call of some queues.
 type QueueRule struct {
 	ProviderID string
 	AccountID  string   // of the provider: the queues are its, or of the accounts below it

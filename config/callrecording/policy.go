@@ -23,7 +23,7 @@ func Modes() []string { return []string{string(ModeOff), string(ModeOnDemand), s
 // Bounds of a policy.
 const (
 	maxQueues        = 1000
-	maxQueueID       = 255
+	maxQueueIDBytes  = 255
 	maxRetentionDays = 36_500
 )
 
@@ -95,7 +95,7 @@ func (p *Policy) check() error {
 	}
 
 	for i, queue := range p.OnlyQueues {
-		if queue == "" || len(queue) > maxQueueID {
+		if queue == "" || len(queue) > maxQueueIDBytes {
 			add(fmt.Sprintf("queues[%d]", i), "invalid", "must have 1 to 255 bytes")
 		}
 	}
@@ -108,7 +108,7 @@ func (p *Policy) check() error {
 
 	seen := make(map[string]bool, len(p.QueueDays))
 	for i, q := range p.QueueDays {
-		if q.QueueID == "" || len(q.QueueID) > maxQueueID {
+		if q.QueueID == "" || len(q.QueueID) > maxQueueIDBytes {
 			add(fmt.Sprintf("queue_retention[%d].queue_id", i), "invalid", "must have 1 to 255 bytes")
 		}
 		if seen[q.QueueID] {

@@ -3,7 +3,7 @@
 // versions.
 //
 // If this is your first change, read key_state.go (the table of transitions, without I/O) and
-// parse_body.go (the valid bodies of a PUT).
+// parse_change.go (the valid bodies of a PUT).
 //
 // Package api decides which callers may read and change a configuration. Keys are never
 // deleted while their account exists, keys and salts are stored only sealed under a

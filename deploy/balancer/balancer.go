@@ -19,8 +19,8 @@ type Node struct {
 	Public, Metrics string
 }
 
-// Local holds the addresses of a fleet on one machine.
-type Local struct {
+// LocalFleet holds the addresses of a fleet on one machine.
+type LocalFleet struct {
 	Listen string // host:port of the balancer, plain HTTP
 	Fanout []Node // nodes of the channel
 	Core   Node   // node of everything else
@@ -28,7 +28,7 @@ type Local struct {
 }
 
 // HAProxy returns haproxy.cfg with the addresses of l in place of compose's.
-func (l Local) HAProxy() (string, error) {
+func (l LocalFleet) HAProxy() (string, error) {
 	var servers strings.Builder
 	for i, n := range l.Fanout {
 		fmt.Fprintf(&servers, "\tserver fanout-%d %s\n", i+1, l.server(n))
@@ -52,7 +52,7 @@ func (l Local) HAProxy() (string, error) {
 }
 
 // server returns the address and options of a server line.
-func (l Local) server(n Node) string {
+func (l LocalFleet) server(n Node) string {
 	options := ""
 	if l.TLS {
 		options = " ssl verify none no-check-ssl"

@@ -23,17 +23,17 @@ func calls() Dashboard {
 				graph("Ended", perSecond, "By cause.", rates("trunkline_origination_ended_total", "cause")),
 				graph("Time to bridge", seconds, "",
 					quantiles("trunkline_origination_bridged_seconds", "0.5", "0.95")...),
-				graph("Bridged, of those accepted", share, "", query{
+				graph("Bridged, of those accepted", ratio, "", query{
 					`sum(rate(trunkline_origination_states_total{S,state="bridged"}[R])) / (sum(rate(trunkline_origination_accepted_total{S}[R])) > 0)`,
 					"bridged"}),
 				graph("Cancelled", perSecond, "", rates("trunkline_origination_cancels_total", "result")),
 			}},
 			{"Queues (with stats.max_label_sets)", []panel{
-				graph("Service level today", share, "Since midnight UTC.", query{
+				graph("Service level today", ratio, "Since midnight UTC.", query{
 					`sum by (account, queue) (trunkline_queue_answered_within_total{S})` +
 						` / ((sum by (account, queue) (trunkline_queue_offered_total{S}) - sum by (account, queue) (trunkline_queue_abandoned_short_total{S})) > 0)`,
 					byQueue}),
-				graph("Service level, last 30 minutes", share, "", query{
+				graph("Service level, last 30 minutes", ratio, "", query{
 					perQueue("answered_within_total", "30m") + ` / ((` + perQueue("offered_total", "30m") + ` - ` +
 						perQueue("abandoned_short_total", "30m") + `) > 0)`, byQueue}),
 				graph("Waiting calls", count, "", gauge("trunkline_queue_waiting", "account", "queue")),
@@ -69,7 +69,7 @@ func calls() Dashboard {
 				graph("Queued records and events", count, "", gauge("trunkline_origination_sip_outbox", "instance")),
 			}},
 			{"Media", []panel{
-				graph("Ports", share, "Of the range, in use.",
+				graph("Ports", ratio, "Of the range, in use.",
 					query{`trunkline_rtp_ports_in_use{S} / trunkline_rtp_ports{S}`, "{{instance}}"}),
 				graph("Packets", perSecond, "", total("trunkline_rtp_packets_received_total", "received"),
 					total("trunkline_rtp_packets_sent_total", "sent")),

@@ -56,7 +56,7 @@ func overview() Dashboard {
 				graph("Memory", bytesUnit, "Resident, and the Go heap in use.",
 					gauge("process_resident_memory_bytes", "instance"),
 					withLegend("{{instance}} heap", gauge("go_memstats_heap_inuse_bytes", "instance"))),
-				graph("File descriptors", share, "Used, of those allowed: one a connection.",
+				graph("File descriptors", ratio, "Used, of those allowed: one a connection.",
 					query{`process_open_fds{S} / process_max_fds{S}`, "{{instance}}"}),
 				graph("Goroutines", count, "", gauge("go_goroutines", "instance")),
 				graph("Longest pause of the collector", seconds, "",

@@ -3,12 +3,12 @@ package dashboards
 import "strings"
 
 type panel struct {
-	kind          string // timeseries, stat, heatmap or table
-	title, about  string
-	unit          string
-	width, height int
-	queries       []query
-	warn, bad     float64 // thresholds; unused if bad is 0
+	kind               string // timeseries, stat, heatmap or table
+	title, description string
+	unit               string
+	width, height      int
+	queries            []query
+	warn, critical     float64 // thresholds; unused if bad is 0
 }
 
 type query struct{ expr, legend string }
@@ -20,12 +20,13 @@ const (
 	seconds   = "s"
 	bytesUnit = "bytes"
 	bytesRate = "Bps"
-	share     = "percentunit"
+	ratio     = "percentunit"
 )
 
 // graph returns a panel of lines over time.
 func graph(title, unit, about string, queries ...query) panel {
-	return panel{kind: "timeseries", title: title, about: about, unit: unit, width: 8, height: 8, queries: queries}
+	return panel{kind: "timeseries", title: title, description: about, unit: unit, width: 8, height: 8,
+		queries: queries}
 }
 
 // number returns a panel of one figure with its recent history.
@@ -35,7 +36,7 @@ func number(title, unit, expr string) panel {
 
 // limits colours a number by thresholds.
 func (p panel) limits(warn, bad float64) panel {
-	p.warn, p.bad = warn, bad
+	p.warn, p.critical = warn, bad
 	return p
 }
 
@@ -69,7 +70,7 @@ func (p panel) toObject() object {
 	}
 
 	return object{
-		"type": p.kind, "title": p.title, "description": p.about, "datasource": source,
+		"type": p.kind, "title": p.title, "description": p.description, "datasource": source,
 		"targets": targets, "fieldConfig": p.fields(), "options": p.options(),
 	}
 }
@@ -82,9 +83,9 @@ func (p panel) fields() object {
 
 	if p.kind == "stat" {
 		steps := []object{{"color": "text", "value": nil}}
-		if p.bad != 0 {
+		if p.critical != 0 {
 			steps = []object{{"color": "green", "value": nil}, {"color": "orange", "value": p.warn},
-				{"color": "red", "value": p.bad}}
+				{"color": "red", "value": p.critical}}
 		}
 		defaults["thresholds"] = object{"mode": "absolute", "steps": steps}
 	}

@@ -139,11 +139,11 @@ func (e *Entry) InQueue(queue string) event.State {
 // Member returns what is known of the agent's membership in a queue; nil: nothing but
 // that it is a member.
 func (e *Entry) Member(queue string) *Member {
-	if e.Known == nil {
+	if e.KnownAgent == nil {
 		return nil
 	}
-	if at, ok := e.Known.memberIndex(queue); ok {
-		return &e.Known.Members[at]
+	if at, ok := e.KnownAgent.memberIndex(queue); ok {
+		return &e.KnownAgent.Members[at]
 	}
 	return nil
 }
@@ -161,14 +161,14 @@ func (k *KnownAgent) memberIndex(queue string) (at int, ok bool) {
 }
 
 // WhatIsKnown returns a copy of what is known of an agent, for an event to change; e may
-// be nil. Of an entry without Known, which a server before facts were held side by side
+// be nil. Of an entry without KnownAgent, which a server before facts were held side by side
 // wrote, it is derived from the shown state.
 func (e *Entry) WhatIsKnown() KnownAgent {
 	switch {
 	case e == nil:
 		return KnownAgent{}
-	case e.Known != nil:
-		return *e.Known
+	case e.KnownAgent != nil:
+		return *e.KnownAgent
 	}
 
 	k := KnownAgent{Reason: e.Reason}

@@ -24,7 +24,7 @@ func (e *Event) nextAgent(agent, call *Entry) (KnownAgent, shownState) {
 	if call != nil && sharesCall(f) {
 		k.share(f.AgentID, call, endsCall(f))
 	} else if call == nil {
-		k.hearOfCall(f, agent)
+		k.applyCallWithoutEntry(f, agent)
 	}
 
 	return k, k.showAfter(agent, e.EffectiveMillis())
@@ -79,7 +79,7 @@ func (k *KnownAgent) applyMembershipReport(f *event.Facts) {
 		k.Device = ""
 	}
 
-	if f.QueueID != "" && len(f.QueueID) <= maxText {
+	if f.QueueID != "" && len(f.QueueID) <= maxTextBytes {
 		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince,
 			WrapUpUntilMS: said.WrapUpUntilMS}
 		if said.Paused {
@@ -212,9 +212,9 @@ func (k *KnownAgent) share(agent string, call *Entry, ended bool) {
 	}
 }
 
-// hearOfCall takes in an event about a call that has no entry, because it has no id or
+// applyCallWithoutEntry takes in an event about a call that has no entry, because it has no id or
 // one that is too long.
-func (k *KnownAgent) hearOfCall(f *event.Facts, agent *Entry) {
+func (k *KnownAgent) applyCallWithoutEntry(f *event.Facts, agent *Entry) {
 	switch f.Name {
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if k.Activity != event.ActivityTalking {

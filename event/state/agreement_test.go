@@ -24,8 +24,8 @@ func contradiction(p *Partition) string {
 
 	for _, e := range p.All() {
 		switch {
-		case e.Kind == Agent && e.Known != nil:
-			for _, c := range e.Known.Calls {
+		case e.Kind == Agent && e.KnownAgent != nil:
+			for _, c := range e.KnownAgent.Calls {
 				call := entry(e, Call, c.ID)
 				if !c.Ringing && (call.AgentID != e.ID || call.State != event.Talking && call.State != event.Held) ||
 					c.Ringing && !slices.Contains(call.Ringing, e.ID) {
@@ -33,7 +33,7 @@ func contradiction(p *Partition) string {
 				}
 			}
 
-			if len(e.Known.Calls) > 0 && !onCall(e.State) || len(e.Known.Calls) > 0 && e.CallID == "" {
+			if len(e.KnownAgent.Calls) > 0 && !onCall(e.State) || len(e.KnownAgent.Calls) > 0 && e.CallID == "" {
 				return fmt.Sprintf("agent %s has calls", e.Append(nil))
 			}
 		case e.Kind == Call && e.Live():
@@ -48,7 +48,7 @@ func contradiction(p *Partition) string {
 
 			for _, id := range agents {
 				agent := entry(e, Agent, id)
-				if agent.Known == nil || !agent.Known.hasCall(e.ID) {
+				if agent.KnownAgent == nil || !agent.KnownAgent.hasCall(e.ID) {
 					return fmt.Sprintf("call %s is with the agent %s", e.Append(nil), agent.Append(nil))
 				}
 			}
@@ -157,7 +157,7 @@ func TestWhatIsKnownIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// Entries of a server before facts were held side by side have no Known.
+// Entries of a server before facts were held side by side have no KnownAgent.
 func TestAgentsOfAnOlderServerGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent string // members of its entry

@@ -10,9 +10,9 @@ import (
 type History struct {
 	// Steps begin with the oldest. Of more than MaxSteps the middle ones are left out.
 	Steps []Step `json:"steps,omitempty"`
-	// Visit, in the entry of a leg, is the visit to a queue whose entry has the steps: of a
+	// VisitID, in the entry of a leg, is the visit to a queue whose entry has the steps: of a
 	// platform where the two have ids of their own.
-	Visit string `json:"visit,omitempty"`
+	VisitID string `json:"visit,omitempty"`
 }
 
 // MaxSteps bounds the steps of one call.
@@ -60,14 +60,14 @@ func (s *Step) isStep() bool {
 	return false
 }
 
-// Repeats reports whether a platform tells the last of the steps a second time, which is one
+// RepeatsLast reports whether a platform tells the last of the steps a second time, which is one
 // step. An agent that lets a call ring again does it again.
-func (s *Step) Repeats(steps []Step) bool {
+func (s *Step) RepeatsLast(steps []Step) bool {
 	return len(steps) > 0 && steps[len(steps)-1] == *s && s.Name != event.NameAgentNoAnswer
 }
 
-// Past returns the steps of h, none of nil.
-func (h *History) Past() []Step {
+// PastSteps returns the steps of h, none of nil.
+func (h *History) PastSteps() []Step {
 	if h == nil {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (h *History) Past() []Step {
 // with returns the history after a step: h itself after one that the platform tells twice.
 // Nothing but a queue begins a history.
 func (h *History) with(s Step) *History {
-	past := h.Past()
+	past := h.PastSteps()
 	switch {
-	case !s.isStep(), s.Repeats(past), len(past) == 0 && s.Name == event.NameCallTransferred:
+	case !s.isStep(), s.RepeatsLast(past), len(past) == 0 && s.Name == event.NameCallTransferred:
 		return h
 	}
 
@@ -93,7 +93,7 @@ func (h *History) with(s Step) *History {
 }
 
 func (h *History) equal(o *History) bool {
-	return h == o || h != nil && o != nil && h.Visit == o.Visit && slices.Equal(h.Steps, o.Steps)
+	return h == o || h != nil && o != nil && h.VisitID == o.VisitID && slices.Equal(h.Steps, o.Steps)
 }
 
 // legOf returns the entry of a visit's leg, on platforms where the visit has an id of its own
@@ -101,11 +101,11 @@ func (h *History) equal(o *History) bool {
 // event, nil: none.
 func (p *Partition) legOf(e *Event, call *Entry) *Entry {
 	f := &e.Facts
-	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.Leg {
+	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.LegKnown {
 		return nil
 	}
 	leg := p.lookup(e.Account, Call, f.InteractionID)
-	if leg == nil || !leg.Leg || !leg.Live() {
+	if leg == nil || !leg.LegKnown || !leg.Live() {
 		return nil
 	}
 	return leg
@@ -132,7 +132,7 @@ func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *En
 // holderOf returns the entry that has the steps of a leg with a history: that of its last
 // visit, while it lasts, or its own.
 func (p *Partition) holderOf(leg *Entry) *Entry {
-	visit := p.lookup(leg.AccountID, Call, leg.History.Visit)
+	visit := p.lookup(leg.AccountID, Call, leg.History.VisitID)
 	if visit != nil {
 		return visit
 	}
@@ -155,13 +155,13 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 	case history == nil:
 
 	// its last visit
-	case leg.History == nil, leg.History.Visit == after.ID, e.Facts.Name == event.NameQueueCallEntered:
-		of := &History{Visit: after.ID}
+	case leg.History == nil, leg.History.VisitID == after.ID, e.Facts.Name == event.NameQueueCallEntered:
+		legHistory := &History{VisitID: after.ID}
 		after.History = history
 		if ended {
-			of, after.History = history, nil
+			legHistory, after.History = history, nil
 		}
-		p.setHistory(e, leg, of)
+		p.setHistory(e, leg, legHistory)
 	default: // an earlier visit, whose end is told late
 		after.History = nil
 		p.setHistory(e, p.holderOf(leg), history)
@@ -169,15 +169,15 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 }
 
 // setHistory replaces the history of another entry than the event's call.
-func (p *Partition) setHistory(e *Event, of *Entry, history *History) {
-	next := *of
+func (p *Partition) setHistory(e *Event, entry *Entry, history *History) {
+	next := *entry
 	next.History = history
-	p.put(&next, of, e.ID)
+	p.put(&next, entry, e.ID)
 }
 
 // mayGoOn reports whether the next event may tell that the leg of a call that has ended goes
 // on: Asterisk tells a time-out of a queue behind the event of a caller who is gone.
-func (e *Entry) mayGoOn() bool { return e.Leg && e.Name == event.NameQueueCallAbandoned }
+func (e *Entry) mayGoOn() bool { return e.LegKnown && e.Name == event.NameQueueCallAbandoned }
 
 // appendJSON appends the history as the member of an entry.
 func (h *History) appendJSON(dst []byte) []byte {
@@ -195,11 +195,11 @@ func (h *History) appendJSON(dst []byte) []byte {
 		dst = append(dst, ']')
 	}
 
-	if h.Visit != "" {
+	if h.VisitID != "" {
 		if len(h.Steps) > 0 {
 			dst = append(dst, ',')
 		}
-		dst = event.AppendString(append(dst, `"visit":`...), h.Visit)
+		dst = event.AppendString(append(dst, `"visit":`...), h.VisitID)
 	}
 
 	return append(dst, '}')
@@ -223,7 +223,7 @@ func (h *History) estimatedSize() int {
 		return 0
 	}
 
-	n := 48 + len(h.Visit)
+	n := 48 + len(h.VisitID)
 	for i := range h.Steps {
 		s := &h.Steps[i]
 		n += 72 + len(s.Name) + len(s.AgentID) + len(s.AgentName) + len(s.QueueID)

@@ -44,13 +44,13 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "r"})
 	want := []Step{{Name: event.NameQueueCallEntered, QueueID: "q"}, {Name: event.NameQueueCallAnswered, AgentID: "x"},
 		{Name: event.NameQueueCallEnded, AgentID: "x"}}
-	if got := e.Past.Past(); !reflect.DeepEqual(got, want) {
+	if got := e.Past.PastSteps(); !reflect.DeepEqual(got, want) {
 		t.Errorf("in the next queue: got %+v, want %+v", got, want)
 	}
 
 	e = h.tell(event.Facts{Name: event.NameCallEnded, CallID: "c"})
-	if len(e.Past.Past()) != 4 {
-		t.Errorf("at the end: %+v", e.Past.Past())
+	if len(e.Past.PastSteps()) != 4 {
+		t.Errorf("at the end: %+v", e.Past.PastSteps())
 	}
 	if call := h.p.Find(Key{"acme", Call, "c"}); call.History != nil {
 		t.Errorf("an ended call keeps %+v", call.History)
@@ -70,7 +70,7 @@ func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v3", InteractionID: "leg", QueueID: "s"})
 	var got []string
 
-	for _, s := range e.Past.Past() {
+	for _, s := range e.Past.PastSteps() {
 		got = append(got, string(s.Name)+" "+s.AgentID+s.QueueID)
 	}
 
@@ -85,8 +85,8 @@ func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 	for _, h := range []*History{
 		{Steps: []Step{{Name: event.NameQueueCallEntered, QueueID: `q"`},
 			{Name: event.NameQueueCallOffered, AgentID: "x", AgentName: "Jörg"}}},
-		{Visit: "v"},
-		{Steps: []Step{{Name: event.NameQueueCallEntered}}, Visit: "v"},
+		{VisitID: "v"},
+		{Steps: []Step{{Name: event.NameQueueCallEntered}}, VisitID: "v"},
 	} {
 		e := &Entry{AccountID: "a", Kind: Call, ID: "c", EventID: event.NextID(0, firstMilli, 3),
 			Facts: event.Facts{Name: event.NameQueueCallEntered, State: event.Waiting}, History: h}

@@ -17,8 +17,8 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 
 	agent = p.lookup(account, Agent, f.AgentID)
 	// The platform spoke of it by its other id: from here on it has its own.
-	if agent != nil && agent.Known != nil && agent.Known.SameAs != "" {
-		f.AgentID = agent.Known.SameAs
+	if agent != nil && agent.KnownAgent != nil && agent.KnownAgent.SameAs != "" {
+		f.AgentID = agent.KnownAgent.SameAs
 		agent = p.lookup(account, Agent, f.AgentID)
 	}
 	if agent != nil {
@@ -53,7 +53,7 @@ func (p *Partition) completeAgentLeg(e *Event) {
 	}
 
 	caller := p.lookup(e.Account, Call, f.InteractionID)
-	if caller == nil || !caller.Visits() {
+	if caller == nil || !caller.IsVisit() {
 		return
 	}
 

@@ -24,7 +24,7 @@
 // offline after 7 days without an event, other agents after 31 days, calls and
 // devices after 24 hours. At most maxPerAccount entries of a kind are kept for an
 // account; beyond that the entry whose last event is oldest is deleted. At most
-// maxExpirePerEvent entries are deleted with one event. Ids over maxText bytes are not
+// maxExpirePerEvent entries are deleted with one event. Ids over maxTextBytes are not
 // folded; longer texts are omitted.
 //
 // An entry is written again when an event changes more than its event id, or
@@ -75,13 +75,13 @@
 //
 // # Visits and legs
 //
-// A call in a queue is a visit (Entry.Visits): it begins with queue.call_entered, or with
+// A call in a queue is a visit (Entry.IsVisit): it begins with queue.call_entered, or with
 // the first event of the queue that tells of it. Its leg may have the same id (Asterisk,
 // Kazoo) or its own (mod_callcenter, where one visit has two or three legs). The numbers of
 // a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its
 // leg, or with other in the state talking: the caller has left the queue, and the next event
 // says whether an agent has answered: the call rings at nobody then, and only a phone that
-// says so does. After queue.call_ended a leg that is known (Leg) goes on as a talking call of
+// says so does. After queue.call_ended a leg that is known (LegKnown) goes on as a talking call of
 // no queue until call.ended. A visit of a call on which its agent talks no longer, as the
 // agent's phone or platform says, has ended too: its call keeps the queue, and is not counted.
 //
@@ -92,7 +92,7 @@
 // queue. Where a visit has an id of its own, its entry has the steps and the leg's says which
 // visit that is: the next visit takes them over, also if it begins before the end of the last
 // one is told, whose last steps are then added to the next one's. A leg without events of its
-// own (Leg) links no visits. Views do not keep histories.
+// own (LegKnown) links no visits. Views do not keep histories.
 //
 // # What the fold expects of a format
 //
@@ -114,7 +114,7 @@
 //     of its registrations, that in contact: a device is registered while it has one.
 //   - Of a comparison (ReasonResync) the platform's reason is in Facts.Agent.
 //
-// Records that a server before Known wrote are read: what is known of their agents is derived
+// Records that a server before Entry.KnownAgent wrote are read: what is known of their agents is derived
 // from the state.
 //
 // # The topic
@@ -137,8 +137,9 @@
 //
 // Read entry.go and fold.go, then transition.go.
 //
-//   - entry.go, partition.go, reader_view.go: an entry, the entries of a partition as the normalizer has
-//     them, and as readers have them
+//   - entry.go, position.go, record.go: an entry, the position up to which they are complete, their records
+//   - partition.go, reader_view.go: the entries of a partition as the normalizer has them, and as readers
+//     have them
 //   - fold.go, fold_agent.go, fold_call.go, fold_device.go, transition.go, agent.go, agent_reports.go:
 //     what an event changes: of a call, of an agent who has several queues, calls and sayings
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event

@@ -75,7 +75,7 @@ func (e *Entry) packedNumbers() [7]packedNumber {
 // isCompact reports whether an endedCall has all members of the entry.
 func (e *Entry) isCompact() bool {
 	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 &&
-		len(e.Contacts) == 0 && e.Known == nil &&
+		len(e.Contacts) == 0 && e.KnownAgent == nil &&
 		e.AgentState == "" && e.Contact == "" && e.Position == 0 && e.Agent == nil
 }
 
@@ -114,7 +114,7 @@ func (e *Entry) compact() Value {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
 
-	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.Leg)<<2|bit(e.History != nil)<<3)
+	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.LegKnown)<<2|bit(e.History != nil)<<3)
 	if e.History != nil {
 		b = binary.AppendUvarint(b, uint64(len(e.History.Steps)))
 		for i := range e.History.Steps {
@@ -123,7 +123,7 @@ func (e *Entry) compact() Value {
 			}
 		}
 
-		text(e.History.Visit)
+		text(e.History.VisitID)
 	}
 
 	return &endedCall{e.EventID, string(b)}
@@ -157,7 +157,7 @@ func (c *endedCall) entry() Entry {
 	}
 
 	bits := u.rest[0]
-	e.WaitMS.Known, e.TalkMS.Known, e.Leg = bits&1 != 0, bits&2 != 0, bits&4 != 0
+	e.WaitMS.Known, e.TalkMS.Known, e.LegKnown = bits&1 != 0, bits&2 != 0, bits&4 != 0
 	u.rest = u.rest[1:]
 
 	if bits&8 != 0 {
@@ -192,7 +192,7 @@ func (u *unpacker) queueHistory() *History {
 			*s = u.text()
 		}
 	}
-	h.Visit = u.text()
+	h.VisitID = u.text()
 	return h
 }
 

@@ -33,7 +33,7 @@ func TestAnEndedCallKeepsEveryMember(t *testing.T) {
 
 	all.Kind, all.State = Call, event.Ended
 	long := *all
-	long.ID, long.Caller, long.CallID = strings.Repeat("i", maxText), strings.Repeat("ü", 2000), long.ID
+	long.ID, long.Caller, long.CallID = strings.Repeat("i", maxTextBytes), strings.Repeat("ü", 2000), long.ID
 
 	least := &Entry{AccountID: "a", Kind: Call, ID: "c", Since: -1, Facts: event.Facts{State: event.Ended, CallID: "c"}}
 	for name, e := range map[string]*Entry{"all members": all, "long texts": &long, "the fewest members": least} {

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -83,16 +81,16 @@ type Entry struct {
 	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
 	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
 
-	Leg      bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
-	Ringing  []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
-	Contacts []string    `json:"contacts,omitempty"` // device: its registrations, sorted
-	Known    *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
-	History  *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
+	LegKnown   bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
+	Ringing    []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
+	Contacts   []string    `json:"contacts,omitempty"` // device: its registrations, sorted
+	KnownAgent *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
+	History    *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
-// Visits reports whether the call is in a queue: it waits there, or an agent of the queue
+// IsVisit reports whether the call is in a queue: it waits there, or an agent of the queue
 // has it. A leg of such a call that has an entry of its own does not.
-func (e *Entry) Visits() bool {
+func (e *Entry) IsVisit() bool {
 	return e.Kind == Call && e.QueueID != "" && e.EnteredMS != 0 && e.Live()
 }
 
@@ -104,80 +102,6 @@ func (e *Entry) leftQueue() bool {
 
 // Key returns the entry's key.
 func (e *Entry) Key() Key { return Key{e.AccountID, e.Kind, e.ID} }
-
-// PositionKey is the key of a partition's Position on cc.state.
-const PositionKey = "|position"
-
-// HeaderEventID is the header of a tombstone with the id of the event at which the
-// entry was deleted.
-const HeaderEventID = "event_id"
-
-// Position is the position up to which the state of a partition is complete: the fold
-// of the facts of all events before Offset. It is the last record of each record batch
-// on cc.state, after the entries that it covers.
-type Position struct {
-	Kind        Kind     `json:"kind"`               // PositionKind
-	EventID     event.ID `json:"event_id,omitempty"` // the last event folded; absent: none
-	Offset      int64    `json:"offset"`             // in cc.evt, after that event
-	LeaderEpoch int32    `json:"leader_epoch"`       // of that event's record; -1 unknown
-	TopicID     string   `json:"topic_id"`           // of cc.evt
-	// SourcePosition is the last processed raw record: each raw record up to it is an
-	// event before Offset, a dead letter, or was dropped as a repeated event. "":
-	// unknown.
-	SourcePosition string `json:"source_position,omitempty"`
-	// EventPosition is the highest source_position of the folded events, which
-	// identifies repeats after Offset. If absent, SourcePosition does.
-	EventPosition string `json:"event_position,omitempty"`
-	// Since is the start of the state, Unix seconds: earlier events have no facts and
-	// are not included.
-	Since int64 `json:"since"`
-	// StateOffset is the offset in cc.state that its writer expected for the position's
-	// record. A lower one shows that cc.state lost records before this batch.
-	StateOffset int64 `json:"state_offset,omitempty"`
-	// Incomplete: cc.state lost records, and not all of them are written again before
-	// this position.
-	Incomplete bool `json:"incomplete,omitempty"`
-}
-
-// Intact reports whether the records of cc.state up to the position's own, at offset,
-// are the state at the position, as far as the position can tell.
-func (p *Position) Intact(offset int64) bool { return !p.Incomplete && offset >= p.StateOffset }
-
-// Append appends the value of the position's record.
-func (p *Position) Append(dst []byte) []byte {
-	value := *p
-	value.Kind = PositionKind
-	text, _ := json.Marshal(value) // marshalling strings and numbers cannot fail
-	return append(dst, text...)
-}
-
-// Behind reports whether the state of q is ahead of that of p.
-func (p *Position) Behind(q *Position) bool {
-	if p.EventID != q.EventID {
-		return p.EventID < q.EventID
-	}
-	return p.processed() < q.processed()
-}
-
-// processed returns SourcePosition as an increasing number.
-func (p *Position) processed() int64 {
-	at, err := event.ParsePosition(p.SourcePosition)
-	if err != nil {
-		return -1
-	}
-	return at.Packed()
-}
-
-// Repeats returns the highest source_position of the folded events: an event after
-// Offset with this or a lower one is a repeat. ok is false if it is unknown.
-func (p *Position) Repeats() (at event.Position, ok bool) {
-	text := p.EventPosition
-	if text == "" {
-		text = p.SourcePosition
-	}
-	at, err := event.ParsePosition(text)
-	return at, err == nil
-}
 
 // Append appends the value of the entry's record.
 func (e *Entry) Append(dst []byte) []byte {
@@ -226,14 +150,14 @@ func (e *Entry) Append(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
 	}
 
-	if e.Leg {
+	if e.LegKnown {
 		dst = append(dst, `,"leg":true`...)
 	}
 
 	dst = appendTexts(dst, `,"ringing":[`, e.Ringing)
 	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
-	if e.Known != nil {
-		dst = e.Known.appendJSON(append(dst, `,"known":`...))
+	if e.KnownAgent != nil {
+		dst = e.KnownAgent.appendJSON(append(dst, `,"known":`...))
 	}
 	if e.History != nil {
 		dst = e.History.appendJSON(append(dst, `,"history":`...))
@@ -319,82 +243,4 @@ func (e *Entry) class() lifetimeClass {
 	}
 
 	return agentClass
-}
-
-// Record is a parsed record of cc.state: exactly one of Entry, Numbers, Deleted and
-// Position is set.
-type Record struct {
-	Entry    *Entry
-	Numbers  *SeenNumbers
-	Deleted  *Key // the agent, call, device or numbers were deleted
-	Position *Position
-	EventID  event.ID // of the value, tombstone or position; 0: a tombstone without one
-}
-
-// Value returns the record's entry or numbers, or nil.
-func (r *Record) Value() Value {
-	switch {
-	case r.Entry != nil:
-		return r.Entry
-	case r.Numbers != nil:
-		return r.Numbers
-	}
-	return nil
-}
-
-// Key returns the key of a record other than a Position.
-func (r *Record) Key() Key {
-	if r.Deleted != nil {
-		return *r.Deleted
-	}
-	return r.Value().Key()
-}
-
-var errForeign = errors.New("not a record of the state")
-
-// ParseRecord parses a record of cc.state. A nil value is a tombstone; eventID is its
-// header HeaderEventID, which other records do not need.
-func ParseRecord(key string, value, eventID []byte) (Record, error) {
-	if key == PositionKey {
-		p := &Position{}
-		if err := json.Unmarshal(value, p); err != nil {
-			return Record{}, fmt.Errorf("reading a position: %w", err)
-		}
-		return Record{Position: p, EventID: p.EventID}, nil
-	}
-
-	k, err := ParseKey(key)
-	if err != nil {
-		return Record{}, err
-	}
-
-	if value == nil {
-		r := Record{Deleted: &k}
-		if len(eventID) > 0 {
-			r.EventID, err = event.ParseID(string(eventID))
-			if err != nil {
-				return Record{}, fmt.Errorf("reading a tombstone: %w", err)
-			}
-		}
-
-		return r, nil
-	}
-
-	if k.Kind == Identity {
-		n, err := parseNumbers(k, value)
-		if err != nil {
-			return Record{}, err
-		}
-		return Record{Numbers: n, EventID: n.EventID}, nil
-	}
-
-	e := &Entry{}
-	if err := json.Unmarshal(value, e); err != nil {
-		return Record{}, fmt.Errorf("reading an entry: %w", err)
-	}
-	if e.Key() != k {
-		return Record{}, errForeign
-	}
-
-	return Record{Entry: e, EventID: e.EventID}, nil
 }

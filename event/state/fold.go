@@ -8,8 +8,8 @@ import (
 	"trunkline/event"
 )
 
-// maxText bounds ids and texts of entries, in bytes.
-const maxText = 256
+// maxTextBytes bounds ids and texts of entries, in bytes.
+const maxTextBytes = 256
 
 // maxQueues bounds the queues of one agent.
 const maxQueues = 256
@@ -236,9 +236,9 @@ func setUnlessEmpty(text *string, newer string) {
 	}
 }
 
-// emptyIfTooLong returns a text, or "" if it is longer than maxText.
+// emptyIfTooLong returns a text, or "" if it is longer than maxTextBytes.
 func emptyIfTooLong(text string) string {
-	if len(text) > maxText {
+	if len(text) > maxTextBytes {
 		return ""
 	}
 	return text

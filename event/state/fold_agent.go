@@ -10,7 +10,7 @@ import (
 // after it, nil: none.
 func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	f := &e.Facts
-	if f.AgentID == "" || len(f.AgentID) > maxText || agent != nil && agent.EventID >= e.ID {
+	if f.AgentID == "" || len(f.AgentID) > maxTextBytes || agent != nil && agent.EventID >= e.ID {
 		return ""
 	}
 
@@ -57,10 +57,10 @@ func (p *Partition) setOtherID(e *Event) {
 
 	// Offline, so that no snapshot shows the agent twice.
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
-		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
-		Known: &KnownAgent{SameAs: e.Facts.AgentID}}
+		Facts:      event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
+		KnownAgent: &KnownAgent{SameAs: e.Facts.AgentID}}
 
-	if other != nil && other.Known != nil && other.Known.SameAs == e.Facts.AgentID {
+	if other != nil && other.KnownAgent != nil && other.KnownAgent.SameAs == e.Facts.AgentID {
 		next.Since, next.Name = other.Since, other.Name
 	}
 
@@ -77,8 +77,8 @@ func (p *Partition) showAgent(e *Event, next, before *Entry, known *KnownAgent, 
 	next.Reason, next.AfterCall = shows.reason, shows.after
 	p.showCall(e, next, before, known, call)
 
-	if before == nil || !known.equal(before.Known) {
-		next.Known = known
+	if before == nil || !known.equal(before.KnownAgent) {
+		next.KnownAgent = known
 	}
 
 	p.put(next, before, e.ID)
@@ -144,7 +144,7 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *KnownAgent, c
 		next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(
 			f.OriginationCallID)
 		setUnlessEmpty(&next.QueueID, f.QueueID)
-	case before != nil && before.Known != nil && before.Known.hasCall(next.CallID):
+	case before != nil && before.KnownAgent != nil && before.KnownAgent.hasCall(next.CallID):
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
 	}
 }
@@ -269,7 +269,7 @@ func assignsCallToAgent(f *event.Facts) bool {
 // addQueue and removeQueue return new slices, because entries are immutable.
 func addQueue(queues []string, queue string) []string {
 	at, in := slices.BinarySearch(queues, queue)
-	if in || queue == "" || len(queue) > maxText || len(queues) == maxQueues {
+	if in || queue == "" || len(queue) > maxTextBytes || len(queues) == maxQueues {
 		return queues
 	}
 	return slices.Insert(slices.Clone(queues), at, queue)

@@ -11,7 +11,7 @@ import (
 func (e *Event) nextCall(call *Entry) *Entry {
 	f := &e.Facts
 	after := nextCallState(f, call)
-	if f.CallID == "" || len(f.CallID) > maxText || after == "" {
+	if f.CallID == "" || len(f.CallID) > maxTextBytes || after == "" {
 		return nil
 	}
 	if call != nil && (call.EventID >= e.ID || call.endsFormerVisit(f)) {
@@ -37,7 +37,7 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	setUnlessEmpty(&next.Callee, f.Callee)
 	setUnlessEmpty(&next.InteractionID, f.InteractionID)
 	setUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
-	next.Leg = next.Leg || isOfLeg(f)
+	next.LegKnown = next.LegKnown || isOfLeg(f)
 
 	foldCallAgent(f, &next)
 	foldVisit(f, &next, call, oldState, now)
@@ -76,7 +76,7 @@ func isOfLeg(f *event.Facts) bool {
 // foldVisit updates the call's visit to a queue. before is its entry before the event,
 // nil: none, or the call is a new one.
 func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now int64) {
-	visited := before != nil && before.Visits()
+	visited := before != nil && before.IsVisit()
 	switch {
 	case f.Name == event.NameQueueCallEntered:
 		// A platform may tell one entry in several events; after a talk it is another visit.

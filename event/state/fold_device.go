@@ -10,7 +10,7 @@ func (p *Partition) foldDevice(e *Event) {
 	f := &e.Facts
 	name := deviceOf(f)
 	device := p.lookup(e.Account, Device, name)
-	if name == "" || len(name) > maxText || device != nil && device.EventID >= e.ID {
+	if name == "" || len(name) > maxTextBytes || device != nil && device.EventID >= e.ID {
 		return
 	}
 

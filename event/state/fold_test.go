@@ -68,7 +68,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 				State: event.Talking, TalkMS: event.MillisOf(1000)})
 
 			e := p.Find(Key{Account: "a", Kind: Call, ID: "c"})
-			if !e.Visits() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
+			if !e.IsVisit() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
 				t.Errorf("%s", p.shows())
 			}
 
@@ -76,7 +76,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005",
 				State: event.Talking, TalkMS: event.MillisOf(1000)})
 			e = p.Find(Key{Account: "a", Kind: Call, ID: "c"})
-			if e.Visits() || e.State != event.Talking || e.QueueID != "" {
+			if e.IsVisit() || e.State != event.Talking || e.QueueID != "" {
 				t.Errorf("its own end: %s", p.shows())
 			}
 		})
@@ -262,8 +262,8 @@ func TestStories(t *testing.T) {
 			{event.Facts{Name: event.NameOther, AgentID: "x", CallID: "c"}, ""},
 			{event.Facts{Name: event.NameRecordingStored, CallID: "c"}, ""},
 			{agentFacts(status, "x", ""), ""},
-			{agentFacts(login, strings.Repeat("x", maxText+1), ""), ""},
-			{event.Facts{Name: entered, CallID: strings.Repeat("x", maxText+1)}, ""},
+			{agentFacts(login, strings.Repeat("x", maxTextBytes+1), ""), ""},
+			{event.Facts{Name: entered, CallID: strings.Repeat("x", maxTextBytes+1)}, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -453,7 +453,7 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 		{"feed:b", callFacts(event.NameCallDTMF, "c", ""), "x feed:a, y feed:b, c feed:b"},
 		{"origination", event.Facts{Name: event.NameCallProgress, CallID: "c", State: event.Talking},
 			"x feed:a, y feed:b, c feed:b"},
-		{strings.Repeat("s", maxText+1), agentFacts(event.NameAgentLogout, "x", ""), "x , y feed:b, c feed:b"},
+		{strings.Repeat("s", maxTextBytes+1), agentFacts(event.NameAgentLogout, "x", ""), "x , y feed:b, c feed:b"},
 	} {
 		p.now++
 		p.last = event.NextID(p.last, p.now*1000, 3)

@@ -248,7 +248,7 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 func recordBytes(v Value) int {
 	const framing = 64 + 24
 	if v == nil {
-		return framing + len("identity") + 2*maxText
+		return framing + len("identity") + 2*maxTextBytes
 	}
 	return v.estimatedSize()
 }
@@ -267,7 +267,7 @@ func (e *Entry) estimatedSize() int {
 		}
 	}
 
-	return n + e.Known.estimatedSize() + e.History.estimatedSize()
+	return n + e.KnownAgent.estimatedSize() + e.History.estimatedSize()
 }
 
 // attach adds a node.
@@ -411,7 +411,7 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 func same(a, b *Entry) bool {
 	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS &&
 		a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
-		a.Leg == b.Leg && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) &&
+		a.LegKnown == b.LegKnown && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) &&
 		slices.Equal(a.Contacts, b.Contacts) &&
-		a.Known.equal(b.Known) && a.History.equal(b.History)
+		a.KnownAgent.equal(b.KnownAgent) && a.History.equal(b.History)
 }

@@ -14,12 +14,12 @@ type View struct {
 	// only normalizers need.
 	KeepNumbers bool
 
-	accounts map[string]map[entityKey]Value
-	changes  map[string]int64 // of calls, by account
-	sizes    map[Kind]int
-	numbers  map[Key]*SeenNumbers
-	folded   *Position
-	staged   []Record // of a batch whose position has not been read yet
+	accounts      map[string]map[entityKey]Value
+	changes       map[string]int64 // of calls, by account
+	sizes         map[Kind]int
+	numbers       map[Key]*SeenNumbers
+	folded        *Position
+	stagedRecords []Record // of a batch whose position has not been read yet
 }
 
 // entityKey is a Key within its account.
@@ -46,18 +46,18 @@ func (v *View) Apply(r Record) {
 			r.Entry.History = nil
 		}
 		if v.KeepNumbers || r.Key().Kind != Identity {
-			v.staged = append(v.staged, r)
+			v.stagedRecords = append(v.stagedRecords, r)
 		}
 
 		return
 	}
 
-	for i := range v.staged {
-		v.put(&v.staged[i])
+	for i := range v.stagedRecords {
+		v.put(&v.stagedRecords[i])
 	}
 
-	clear(v.staged)
-	v.staged = v.staged[:0]
+	clear(v.stagedRecords)
+	v.stagedRecords = v.stagedRecords[:0]
 	if v.folded == nil || !r.Position.Behind(v.folded) {
 		v.folded = r.Position
 	}

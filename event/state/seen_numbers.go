@@ -18,7 +18,7 @@ type SeenNumbers struct {
 	Run     string
 	First   uint64   // the first of the numbers, a multiple of numbersPerRecord
 	EventID event.ID // the last event that added one
-	set     [numbersPerRecord / 64]uint64
+	bits    [numbersPerRecord / 64]uint64
 }
 
 const (
@@ -52,7 +52,7 @@ func (p *Partition) foldIdentity(e *Event) {
 	n := p.entries[key]
 	// An expired record may not be deleted yet, see maxExpirePerEvent.
 	if n != nil && !n.value.(*SeenNumbers).expired(e.ID) {
-		next.set = n.value.(*SeenNumbers).set
+		next.bits = n.value.(*SeenNumbers).bits
 	}
 
 	next.add(e.Identity.Number)
@@ -62,12 +62,12 @@ func (p *Partition) foldIdentity(e *Event) {
 
 func (n *SeenNumbers) has(number uint64) bool {
 	at := number % numbersPerRecord
-	return n.set[at/64]>>(at%64)&1 != 0
+	return n.bits[at/64]>>(at%64)&1 != 0
 }
 
 func (n *SeenNumbers) add(number uint64) {
 	at := number % numbersPerRecord
-	n.set[at/64] |= 1 << (at % 64)
+	n.bits[at/64] |= 1 << (at % 64)
 }
 
 func (n *SeenNumbers) expired(at event.ID) bool { return n.EventID+event.ID(numbersAge) <= at }
@@ -104,7 +104,7 @@ func (n *SeenNumbers) Append(dst []byte) []byte {
 
 	var bits [numbersPerRecord / 8]byte
 	end := 0
-	for i, word := range n.set {
+	for i, word := range n.bits {
 		binary.LittleEndian.PutUint64(bits[8*i:], word)
 	}
 
@@ -131,7 +131,7 @@ func parseNumbers(k Key, value []byte) (*SeenNumbers, error) {
 	}
 
 	for i, b := range w.Numbers {
-		n.set[i/8] |= uint64(b) << (i % 8 * 8)
+		n.bits[i/8] |= uint64(b) << (i % 8 * 8)
 	}
 
 	return n, nil

@@ -158,7 +158,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	}
 
 	talking := before == event.Talking || before == event.Held
-	queued := !talking && call != nil && call.Visits()
+	queued := !talking && call != nil && call.IsVisit()
 	switch f.Name {
 	case event.NameQueueCallEntered:
 		return event.Waiting
@@ -201,7 +201,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 			return event.Ended
 		}
 	case event.NameQueueCallAbandoned:
-		if !talking || !call.Leg || call.EnteredMS != 0 { // else its visit has ended before
+		if !talking || !call.LegKnown || call.EnteredMS != 0 { // else its visit has ended before
 			return event.Ended
 		}
 	case event.NameQueueCallEnded:
@@ -238,9 +238,9 @@ func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 	switch {
 	case f.State == event.Talking, f.State == event.Held:
 		return f.State
-	case f.State == "" && talking && call.Leg:
+	case f.State == "" && talking && call.LegKnown:
 		return call.State
-	case f.State == "" && call != nil && call.Leg:
+	case f.State == "" && call != nil && call.LegKnown:
 		return event.Talking
 	}
 	return event.Ended
@@ -250,7 +250,7 @@ func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 // queue, or entered again: where two threads of a switch tell the end and the next begin, either is
 // first. A visit that nobody has answered has no talk to tell of.
 func (e *Entry) endsFormerVisit(f *event.Facts) bool {
-	if f.Name != event.NameQueueCallEnded || !e.Visits() {
+	if f.Name != event.NameQueueCallEnded || !e.IsVisit() {
 		return false
 	}
 	waits := e.State == event.Waiting || e.State == event.Ringing

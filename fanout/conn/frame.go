@@ -9,20 +9,20 @@ import (
 // Frame is a unit of bytes that is sent completely or not at all. It is immutable and
 // may be in any number of queues.
 type Frame struct {
-	Wire   []byte // header and payload
-	ID     int64  // of the message; 0: a control frame such as ping or close
-	block  *Block // the block that contains Wire; nil: none
-	at     uint32 // offset of Wire in block.bytes
-	header uint8  // length of the WebSocket header in Wire
+	Wire         []byte // header and payload
+	ID           int64  // of the message; 0: a control frame such as ping or close
+	block        *Block // the block that contains Wire; nil: none
+	blockOffset  uint32 // offset of Wire in block.bytes
+	headerLength uint8  // length of the WebSocket header in Wire
 }
 
 // Payload returns the frame without its WebSocket header.
-func (f *Frame) Payload() []byte { return f.Wire[f.header:] }
+func (f *Frame) Payload() []byte { return f.Wire[f.headerLength:] }
 
 // Block is the memory of several consecutive frames, so that adjacent frames can be
 // sent as one slice. Each of its frames keeps the whole block in memory.
 type Block struct {
-	Held int // bytes of memory that a frame of the block keeps; set before the first is queued
+	RetainedBytes int // bytes of memory that a frame of the block keeps; set before the first is queued
 
 	bytes   []byte
 	counted uint64 // see Queue.CountHeld
@@ -51,12 +51,12 @@ func (b *Block) AppendMessage(id int64, payload []byte) Frame {
 	b.bytes = wsframe.AppendHeader(b.bytes, wsframe.Text, len(payload))
 	header := len(b.bytes) - start
 	b.bytes = append(b.bytes, payload...)
-	return Frame{Wire: b.bytes[start:], ID: id, block: b, at: uint32(start), header: uint8(header)}
+	return Frame{Wire: b.bytes[start:], ID: id, block: b, blockOffset: uint32(start), headerLength: uint8(header)}
 }
 
 // follows reports whether f directly follows prev in memory.
 func (f *Frame) follows(prev *Frame) bool {
-	return f.block != nil && f.block == prev.block && int(f.at) == int(prev.at)+len(prev.Wire)
+	return f.block != nil && f.block == prev.block && int(f.blockOffset) == int(prev.blockOffset)+len(prev.Wire)
 }
 
 // cost returns the bytes of memory that a reference to f retains.
@@ -64,7 +64,7 @@ func (f *Frame) cost() int {
 	if f.block == nil {
 		return FrameBytes + cap(f.Wire)
 	}
-	return f.block.Held
+	return f.block.RetainedBytes
 }
 
 func (f *Frame) sharesBlock(with *Frame) bool { return f.block != nil && f.block == with.block }
@@ -72,7 +72,7 @@ func (f *Frame) sharesBlock(with *Frame) bool { return f.block != nil && f.block
 func newFrame(op byte, payload []byte) *Frame {
 	wire := wsframe.AppendHeader(make([]byte, 0, len(payload)+MaxHeader), op, len(payload))
 	header := len(wire)
-	return &Frame{Wire: append(wire, payload...), header: uint8(header)}
+	return &Frame{Wire: append(wire, payload...), headerLength: uint8(header)}
 }
 
 // Ping is a WebSocket ping.
@@ -102,8 +102,8 @@ func NewCompressed(id int64, payload []byte) *Frame {
 		len(payload))
 	header := len(b.bytes)
 	b.bytes = append(b.bytes, payload...)
-	b.Held = BlockBytes + FrameBytes + cap(b.bytes)
-	shared.frame = Frame{Wire: b.bytes, ID: id, block: b, header: uint8(header)}
+	b.RetainedBytes = BlockBytes + FrameBytes + cap(b.bytes)
+	shared.frame = Frame{Wire: b.bytes, ID: id, block: b, headerLength: uint8(header)}
 
 	return &shared.frame
 }

@@ -26,9 +26,9 @@ type Queue struct {
 // pointerSlices is shared by all queues, so that an idle client has no slice.
 var pointerSlices = sync.Pool{New: func() any { s := make([]*Frame, 0, 32); return &s }}
 
-// maxPooled bounds the slices returned to the pool, so that one burst does not keep
+// maxPooledFrames bounds the slices returned to the pool, so that one burst does not keep
 // large slices allocated.
-const maxPooled = 1024
+const maxPooledFrames = 1024
 
 // Push adds f at the end.
 func (q *Queue) Push(f *Frame) {
@@ -103,7 +103,7 @@ func (q *Queue) CopySparseBlocks() {
 		}
 
 		b := q.frames[run].block
-		if b == nil || 2*(size+BlockBytes) > b.Held {
+		if b == nil || 2*(size+BlockBytes) > b.RetainedBytes {
 			q.copyOut(sparse, run)
 			sparse = at
 		}
@@ -133,12 +133,13 @@ func (q *Queue) copyOut(from, to int) {
 		start := len(b.bytes)
 		b.bytes = append(b.bytes, f.Wire...)
 		b.frames = append(b.frames,
-			Frame{Wire: b.bytes[start:], ID: f.ID, block: &b.Block, at: uint32(start), header: f.header})
+			Frame{Wire: b.bytes[start:], ID: f.ID, block: &b.Block, blockOffset: uint32(start),
+				headerLength: f.headerLength})
 		q.frames[from+i] = &b.frames[i]
 	}
 
-	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
-	q.held += b.Held
+	b.RetainedBytes = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
+	q.held += b.RetainedBytes
 	if to == len(q.frames) {
 		q.newest = &b.Block
 	}
@@ -171,7 +172,7 @@ func (q *Queue) Gather(scratch []byte, max int) []byte {
 
 	var out []byte
 	if first.block != nil {
-		start := int(first.at) + q.sent
+		start := int(first.blockOffset) + q.sent
 		out = first.block.bytes[start : start+size]
 	} else {
 		out = q.Rest()
@@ -277,7 +278,7 @@ func (q *Queue) DropTail() {
 
 // Clear removes all frames.
 func (q *Queue) Clear() {
-	if q.pooled != nil && cap(q.frames) <= maxPooled {
+	if q.pooled != nil && cap(q.frames) <= maxPooledFrames {
 		clear(q.frames)
 		*q.pooled = q.frames[:0]
 		pointerSlices.Put(q.pooled)

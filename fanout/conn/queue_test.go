@@ -19,7 +19,7 @@ func newTestBlock(count, size int) *testBlock {
 	for i := range count {
 		b.frames = append(b.frames, b.AppendMessage(int64(i+1), bytes.Repeat([]byte{byte('a' + i%26)}, size)))
 	}
-	b.Held = BlockBytes + b.Cap() + count*FrameBytes
+	b.RetainedBytes = BlockBytes + b.Cap() + count*FrameBytes
 	return b
 }
 
@@ -87,7 +87,7 @@ func checkHeld(t *testing.T, q *Queue) {
 			least += cap(f.Wire)
 		case !seen[f.block]:
 			seen[f.block] = true
-			least += f.block.Held
+			least += f.block.RetainedBytes
 		}
 	}
 

@@ -89,7 +89,11 @@ const MaxPeerMessage = 16 << 10
 // closed it, and another one for a protocol violation.
 func (s *WebSocket) Read(h Handler) error {
 	s.reading.SetPongHandler(func(string) error { h.FrameReceived(); h.PongReceived(); return nil })
-	s.reading.SetPingHandler(func(payload string) error { h.FrameReceived(); h.PingReceived([]byte(payload)); return nil })
+	s.reading.SetPingHandler(func(payload string) error {
+		h.FrameReceived()
+		h.PingReceived([]byte(payload))
+		return nil
+	})
 	// gorilla's own handler would answer at once; the caller answers through the queue.
 	s.reading.SetCloseHandler(func(int, string) error { return nil })
 

@@ -28,8 +28,8 @@ type Writers[C Flusher] struct {
 // WriteBytes is the maximum size of one write.
 const WriteBytes = 64 << 10
 
-// maxChunk is the number of clients that a writer takes from the channel at once.
-const maxChunk = 32
+// maxClientsPerChunk is the number of clients that a writer takes from the channel at once.
+const maxClientsPerChunk = 32
 
 // NewWriters prepares n writers. With a window, Schedule delays clients by it, so that
 // one write carries more frames. A writer calls flushed with the clients that it has
@@ -72,7 +72,7 @@ func (w *Writers[C]) Schedule(ctx context.Context, clients []C) {
 // It takes ownership of the slice.
 func (w *Writers[C]) ScheduleNow(ctx context.Context, clients []C) {
 	for len(clients) > 0 {
-		n := min(len(clients), maxChunk)
+		n := min(len(clients), maxClientsPerChunk)
 		select {
 		case w.chunks <- clients[:n:n]:
 			clients = clients[n:]

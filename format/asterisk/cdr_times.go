@@ -97,8 +97,9 @@ func channelCreated(uniqueID string) int64 {
 	return created
 }
 
-// maxClockSkew is the longest time before its end, by the switch's clock, at which a call's record may reach Kafka.
-const maxClockSkew = 5 * 60 // seconds
+// maxClockSkewSeconds is the longest time before its end, by the switch's clock, at which a call's record may
+// reach Kafka.
+const maxClockSkewSeconds = 5 * 60 // seconds
 
 // candidate is one of the times that a record's local times may be.
 type candidate struct {
@@ -117,7 +118,7 @@ func resolveLocalTimes(row *event.CDR, created int64, c format.CallClock) {
 	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
 		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
 			next := candidate{start: start, end: end, beforeChannel: start < created-1,
-				future: max(start, end) > c.Recorded+maxClockSkew}
+				future: max(start, end) > c.Recorded+maxClockSkewSeconds}
 			switch {
 			case end == 0: // unknown
 			case row.DurationSeconds != nil:

@@ -12,11 +12,11 @@ import (
 
 // leg holds the parts of a mod_json_cdr record that are needed for a row.
 type leg struct {
-	values       [maxVariables]jsonscan.Value  // of legVariables, by slot
-	prefixed     []variable                    // variables with a prefix
-	firstProfile [profileFields]jsonscan.Value // the caller profile at the start
-	lastProfile  [profileFields]jsonscan.Value // the caller profile at the end
-	appLog       jsonscan.Value                // the dialplan applications that were executed
+	values            [maxVariables]jsonscan.Value  // of legVariables, by slot
+	prefixedVariables []variable                    // variables with a prefix
+	firstProfile      [profileFields]jsonscan.Value // the caller profile at the start
+	lastProfile       [profileFields]jsonscan.Value // the caller profile at the end
+	appLog            jsonscan.Value                // the dialplan applications that were executed
 }
 
 type variable struct {
@@ -76,7 +76,7 @@ func readLeg(f *format.Fields) *leg {
 		if wanted {
 			l.values[slot] = v
 		} else if bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
-			l.prefixed = append(l.prefixed, variable{string(key), v})
+			l.prefixedVariables = append(l.prefixedVariables, variable{string(key), v})
 		}
 	})
 
@@ -118,7 +118,7 @@ func (l *leg) value(name string) jsonscan.Value {
 
 // prefixedValue returns a variable with a prefix.
 func (l *leg) prefixedValue(name string) (last jsonscan.Value) {
-	for _, v := range l.prefixed {
+	for _, v := range l.prefixedVariables {
 		if v.name == name {
 			last = v.value
 		}
@@ -210,7 +210,7 @@ func (l *leg) setCaller(row *event.CDR, destination string) {
 // those in also; nil if there are none.
 func (l *leg) prefixedObject(prefix string, also ...string) json.RawMessage {
 	found := make(map[string]string)
-	for _, v := range l.prefixed {
+	for _, v := range l.prefixedVariables {
 		if rest, ok := strings.CutPrefix(v.name, prefix); ok && rest != "" {
 			found[rest] = decodeText(v.value)
 		}

@@ -32,7 +32,7 @@ var performanceFormat = format.Format{
 		}
 
 		end := start + length
-		return format.Event{Type: event.AgentPerform, Timestamp: end / 1000,
+		return format.Event{Type: event.AgentPerformance, Timestamp: end / 1000,
 			Facts: event.Facts{Name: event.NameOther, AgentID: agent, TimestampMS: end}}, nil
 	},
 }

@@ -21,9 +21,9 @@ func JSON(body []byte, to Sink) error {
 
 	var err error
 	if body[at] == '[' {
-		at, err = to.takeElements(body, at+1)
+		at, err = to.splitArray(body, at+1)
 	} else {
-		at, err = to.takeObject(body, at)
+		at, err = to.splitObject(body, at)
 	}
 
 	if err != nil {
@@ -38,16 +38,16 @@ func JSON(body []byte, to Sink) error {
 	return nil
 }
 
-// takeElements takes each element of an array of objects, from behind its opening bracket, and returns the
+// splitArray takes each element of an array of objects, from behind its opening bracket, and returns the
 // end of the array.
-func (s Sink) takeElements(body []byte, at int) (end int, err error) {
+func (s Sink) splitArray(body []byte, at int) (end int, err error) {
 	at = jsonscan.SkipSpace(body, at)
 	if at < len(body) && body[at] == ']' {
 		return at + 1, nil
 	}
 
 	for more := true; more; {
-		at, err = s.takeObject(body, at)
+		at, err = s.splitObject(body, at)
 		if err != nil {
 			return at, err
 		}
@@ -61,10 +61,10 @@ func (s Sink) takeElements(body []byte, at int) (end int, err error) {
 	return at, nil
 }
 
-// takeObject takes the object at an offset of valid UTF-8 and returns its end.
-func (s Sink) takeObject(body []byte, at int) (end int, err error) {
-	clear(s.Members)
-	end, err = s.Keys.ScanAt(body, at, s.Members)
+// splitObject takes the object at an offset of valid UTF-8 and returns its end.
+func (s Sink) splitObject(body []byte, at int) (end int, err error) {
+	clear(s.MemberValues)
+	end, err = s.MemberKeys.ScanAt(body, at, s.MemberValues)
 	if errors.Is(err, jsonscan.ErrNotObject) {
 		return end, Malformed(at, "a record must be a JSON object")
 	}
@@ -98,7 +98,7 @@ func NDJSON(body []byte, to Sink) error {
 
 		at := jsonscan.SkipSpace(body[:end], start)
 		if at < end {
-			after, err := to.takeObject(body[:end], at)
+			after, err := to.splitObject(body[:end], at)
 			if err != nil {
 				return err
 			}

@@ -19,18 +19,18 @@ const (
 
 // Sink receives the records of a body in order.
 type Sink struct {
-	// Keys are the members whose values are in their slots of Members when Take is called, nil where the
-	// record has none. A nil Keys needs no Members.
-	Keys    jsonscan.Keys
-	Members []jsonscan.Value
+	// MemberKeys are the members whose values are in their slots of MemberValues when Take is called, nil where the
+	// record has none. Nil MemberKeys need no MemberValues.
+	MemberKeys   jsonscan.Keys
+	MemberValues []jsonscan.Value
 	// Take takes a record. at is its offset in the body, for error messages.
 	Take func(record []byte, at int) error
 }
 
 // TakeBuilt takes a record that was built from what stands at an offset of the body: valid UTF-8.
 func (s Sink) TakeBuilt(record []byte, at int) error {
-	clear(s.Members)
-	_, err := s.Keys.ScanAt(record, 0, s.Members)
+	clear(s.MemberValues)
+	_, err := s.MemberKeys.ScanAt(record, 0, s.MemberValues)
 	if err != nil {
 		return malformedJSON(at, err)
 	}

@@ -132,14 +132,14 @@ func jwksURI(p *oidc.Provider) string {
 	return keys.URL
 }
 
-const maxErrorText = 300
+const maxErrorBytes = 300
 
 // truncateError bounds the text of an error, which can contain a response of the
-// provider, to maxErrorText bytes.
+// provider, to maxErrorBytes.
 func truncateError(err error) error {
 	text := err.Error()
-	if len(text) > maxErrorText {
-		return errors.New(strings.ToValidUTF8(text[:maxErrorText], "") + "…")
+	if len(text) > maxErrorBytes {
+		return errors.New(strings.ToValidUTF8(text[:maxErrorBytes], "") + "…")
 	}
 	return err
 }

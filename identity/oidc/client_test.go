@@ -113,7 +113,7 @@ func TestWrongTokensAreRefused(t *testing.T) {
 	}{
 		"another issuer": {other.Token(role), "wrong_issuer", fault.KindUnauthenticated},
 		"no token":       {"word", "wrong_issuer", fault.KindUnauthenticated},
-		"too long":       {strings.Repeat("x", maxTokenLength+1), "malformed", fault.KindUnauthenticated},
+		"too long":       {strings.Repeat("x", maxTokenBytes+1), "malformed", fault.KindUnauthenticated},
 		"another's signature": {other.Token(map[string]any{"iss": e.provider.URL}), "wrong_token",
 			fault.KindUnauthenticated},
 		"an unknown key": {oidctest.SignIDToken(key, "made up", oidc.ES256, string(payload)), "wrong_token",

@@ -21,13 +21,13 @@ var algorithms = []string{
 	oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
 
-const maxTokenLength = 32 << 10
+const maxTokenBytes = 32 << 10
 
 // IssuerOf returns the unverified issuer of a token, "" if the token is not a JWT.
 func IssuerOf(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
-	if len(token) > maxTokenLength {
+	if len(token) > maxTokenBytes {
 		return ""
 	}
 
@@ -65,7 +65,7 @@ func (c *Client) Verify(ctx context.Context, token string) (Identity, error) {
 }
 
 func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, error) {
-	if len(token) > maxTokenLength {
+	if len(token) > maxTokenBytes {
 		return nil, invalidToken("malformed", "The token is too long", nil)
 	}
 

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second
-	maxResponse    = 1 << 20 // bytes of a response's body
-	jwksBurst      = 5       // requests for the provider's keys at once
-	jwksInterval   = 10 * time.Second
+	requestTimeout   = 10 * time.Second
+	maxResponseBytes = 1 << 20 // bytes of a response's body
+	jwksBurst        = 5       // requests for the provider's keys at once
+	jwksInterval     = 10 * time.Second
 )
 
 // errJWKSRateLimited is returned for a request for keys above the rate limit.
@@ -79,7 +79,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	response.Body = &limitedBody{response.Body, maxResponse}
+	response.Body = &limitedBody{response.Body, maxResponseBytes}
 	return response, nil
 }
 

@@ -24,10 +24,10 @@ func NewAccountLetters(letters *Letters, tree func() *identity.Tree, directory f
 	return &AccountLetters{letters: letters, tree: tree, directory: directory}
 }
 
-// turn waits until no other request of the account's tenant scans cc.dead: a scan reads thousands of
+// acquireTurn waits until no other request of the account's tenant scans cc.dead: a scan reads thousands of
 // records, of all tenants, and one tenant's requests are not to keep the node busy. Returns
 // fault.KindUnavailable when ctx ends before.
-func (d *AccountLetters) turn(ctx context.Context, account string) (release func(), err error) {
+func (d *AccountLetters) acquireTurn(ctx context.Context, account string) (release func(), err error) {
 	release, err = d.scans.Lock(ctx, d.tenantOf(account))
 	if err != nil {
 		return nil, fault.Unavailable(err, time.Second,
@@ -54,7 +54,7 @@ const newestLetters = 5000
 
 // ListDeadLetters returns the newest of the account's open letters that the filter selects.
 func (d *AccountLetters) ListDeadLetters(ctx context.Context, account string, filter Filter) (*List, error) {
-	release, err := d.turn(ctx, account)
+	release, err := d.acquireTurn(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (d *AccountLetters) FindDeadLetter(ctx context.Context, account string, pos
 // SettleDeadLetter sends one letter back or discards it, as Letters.Settle does.
 func (d *AccountLetters) SettleDeadLetter(ctx context.Context, account string, outcome Outcome,
 	position event.Position) error {
-	release, err := d.turn(ctx, account)
+	release, err := d.acquireTurn(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (d *AccountLetters) SettleDeadLetter(ctx context.Context, account string, o
 
 // RetryDeadLetters sends back the account's open letters that the filter selects, as Letters.SettleOpen does.
 func (d *AccountLetters) RetryDeadLetters(ctx context.Context, account string, filter Filter) (int, error) {
-	release, err := d.turn(ctx, account)
+	release, err := d.acquireTurn(ctx, account)
 	if err != nil {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ func TestATenantsRequestsTakeTurns(t *testing.T) {
 	tree := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"),
 		account("below", "sub"), account("other", "root"))
 	d := NewAccountLetters(nil, func() *identity.Tree { return tree }, nil)
-	release, err := d.turn(t.Context(), "below")
+	release, err := d.acquireTurn(t.Context(), "below")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,19 +26,19 @@ func TestATenantsRequestsTakeTurns(t *testing.T) {
 	cancel()
 
 	for _, one := range []string{"acme", "sub", "below"} {
-		if _, err := d.turn(ended, one); fault.KindOf(err) != fault.KindUnavailable {
+		if _, err := d.acquireTurn(ended, one); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("%s: %v", one, err)
 		}
 	}
 
 	for _, another := range []string{"other", "root"} {
-		if _, err := d.turn(t.Context(), another); err != nil {
+		if _, err := d.acquireTurn(t.Context(), another); err != nil {
 			t.Errorf("%s: %v", another, err)
 		}
 	}
 
 	release()
-	if _, err := d.turn(t.Context(), "acme"); err != nil {
+	if _, err := d.acquireTurn(t.Context(), "acme"); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }

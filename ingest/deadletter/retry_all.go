@@ -45,7 +45,7 @@ func (s *Letters) RetryAll(ctx context.Context, topics []string,
 // retryTopic sends the letters of one original topic before the offsets ends.
 func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64,
 	progress func(string, int, int)) (sent int, err error) {
-	run := &topicRetry{Letters: s, topic: topic, ends: ends, progress: progress, remaining: make(map[int]bool)}
+	run := &topicRetry{Letters: s, topic: topic, endOffsets: ends, progress: progress, remaining: make(map[int]bool)}
 	for n, end := range ends {
 		if end > 0 {
 			run.remaining[n] = true
@@ -66,7 +66,7 @@ func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64,
 		err = cause
 	}
 
-	return run.sent, err
+	return run.sentCount, err
 }
 
 // errAllSent is the cause that ends the group when no letters are left.
@@ -75,21 +75,21 @@ var errAllSent = fmt.Errorf("all dead letters are sent back")
 // topicRetry sends the letters of one original topic.
 type topicRetry struct {
 	*Letters
-	topic    string
-	ends     []int64
-	progress func(topic string, partition, n int)
-	cancel   context.CancelCauseFunc
+	topic      string
+	endOffsets []int64
+	progress   func(topic string, partition, n int)
+	cancel     context.CancelCauseFunc
 
 	mu        sync.Mutex
 	remaining map[int]bool // partitions with letters that are not sent
-	sent      int
+	sentCount int
 }
 
 // retryPartition sends one partition's letters and then waits until the group ends: the group
 // would restart a function that returns.
 func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assignment) error {
 	// A partition that was added since has no letters from before the call.
-	if assignment.Partition < len(t.ends) {
+	if assignment.Partition < len(t.endOffsets) {
 		if err := t.sendPartition(ctx, assignment); err != nil {
 			if ctx.Err() == nil { // otherwise the partition was revoked
 				t.cancel(err)
@@ -112,7 +112,7 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 		first = max(first, next)
 	}
 
-	end := t.ends[assignment.Partition]
+	end := t.endOffsets[assignment.Partition]
 	sent := 0
 	if first < end {
 		sent, err = t.settlePartition(ctx, Retried, Filter{Topic: t.topic}, assignment.Partition, first, end)
@@ -122,7 +122,7 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 	defer t.mu.Unlock()
 
 	// Also those before an error: they are sent.
-	t.sent += sent
+	t.sentCount += sent
 	if sent > 0 {
 		t.progress(t.topic, assignment.Partition, sent)
 	}

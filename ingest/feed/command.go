@@ -29,8 +29,8 @@ const (
 	ActionWhisper  Action = "whisper"
 	ActionBarge    Action = "barge"
 
-	// ActionHear has an AI provider hear a call. No request names it: see Listeners of package listening.
-	ActionHear Action = "hear"
+	// ActionAddListener has an AI provider listen to a call. No request names it: see Listeners of package listening.
+	ActionAddListener Action = "hear"
 )
 
 // AgentActions and CallActions list the actions.
@@ -40,9 +40,9 @@ var (
 		ActionBarge}
 )
 
-// Monitors reports whether the action has somebody hear a call: by the caller's phone, or an AI provider.
+// Monitors reports whether the action has somebody listen to a call: by the caller's phone, or an AI provider.
 func (a Action) Monitors() bool {
-	return a == ActionListen || a == ActionWhisper || a == ActionBarge || a == ActionHear
+	return a == ActionListen || a == ActionWhisper || a == ActionBarge || a == ActionAddListener
 }
 
 // Command is an action for a platform. Ids are the platform's.

@@ -36,7 +36,7 @@ type objectID struct {
 // comparisonRound is the outcome of a comparison.
 type comparisonRound struct {
 	differences  []difference
-	unsettled    map[string]bool    // ids of the objects to compare again in the next round
+	unsettledIDs map[string]bool    // ids of the objects to compare again in the next round
 	missingCalls map[state.Key]bool // those of them that are calls missing for the first time
 }
 
@@ -50,7 +50,7 @@ func compare(snapshot Snapshot, entries []*state.Entry, source string, before *c
 	c := &comparison{
 		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before,
 		isChanging: skip,
-		result:     comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}},
+		result:     comparisonRound{unsettledIDs: map[string]bool{}, missingCalls: map[state.Key]bool{}},
 		endedCalls: map[string]bool{}, agents: map[string]Object{},
 	}
 
@@ -165,14 +165,14 @@ func (c *comparison) findEntry(object Object) *state.Entry {
 
 // isSkipped reports whether an object is not compared in this round.
 func (c *comparison) isSkipped(id string, e *state.Entry) bool {
-	if c.previous != nil && !c.previous.unsettled[id] {
+	if c.previous != nil && !c.previous.unsettledIDs[id] {
 		return true
 	}
 	// The rest of the round counts it as changing too, by whatever kind it is met again.
 	if c.isChanging(id, e) {
-		c.result.unsettled[id] = true
+		c.result.unsettledIDs[id] = true
 	}
-	return c.result.unsettled[id]
+	return c.result.unsettledIDs[id]
 }
 
 // addDifference adds a difference: the facts of an object under a name.
@@ -189,7 +189,7 @@ func (c *comparison) addDifference(account string, name event.Name, facts event.
 func (c *comparison) endObject(e *state.Entry) {
 	if e.Kind == state.Call && (c.previous == nil || !c.previous.missingCalls[e.Key()]) {
 		c.result.missingCalls[e.Key()] = true
-		c.result.unsettled[e.ID] = true
+		c.result.unsettledIDs[e.ID] = true
 		return
 	}
 

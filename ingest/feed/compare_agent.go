@@ -17,7 +17,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 		queues, call = e.Queues, e.CallID
 	}
 	if c.result.missingCalls[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
-		c.result.unsettled[o.ID] = true // compared once the result for its call is known
+		c.result.unsettledIDs[o.ID] = true // compared once the result for its call is known
 		return
 	}
 
@@ -161,7 +161,7 @@ func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Ent
 
 	switch {
 	// Any piece that differs: the record tells all of them.
-	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence,
+	case known == nil, e.KnownAgent.Device != device, m.Said.Presence != "" && m.Said.Presence != e.KnownAgent.Presence,
 		o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
 		m.Said.Paused && known.PausedSince < m.Said.PausedSince,

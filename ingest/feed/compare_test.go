@@ -67,7 +67,7 @@ func (s *comparedState) shows() string {
 		}
 
 		queue := ""
-		if e.Visits() {
+		if e.IsVisit() {
 			queue = "in " + e.QueueID
 		}
 

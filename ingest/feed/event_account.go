@@ -32,7 +32,7 @@ type Directory interface {
 // NewAccounts returns the Accounts of a feed. It uses the feed's fixed account, else its rules in their
 // order, else the directory's domains.
 func NewAccounts(cfg Config, directory Directory) Accounts {
-	a := &accountMap{fixed: cfg.Account, directory: directory}
+	a := &accountMap{fixedAccount: cfg.Account, directory: directory}
 	for _, rule := range cfg.Accounts {
 		a.rules = append(a.rules, accountPattern{strings.Split(strings.ToLower(rule.Match), "*"), rule.Account})
 	}
@@ -40,9 +40,9 @@ func NewAccounts(cfg Config, directory Directory) Accounts {
 }
 
 type accountMap struct {
-	fixed     string
-	rules     []accountPattern
-	directory Directory
+	fixedAccount string
+	rules        []accountPattern
+	directory    Directory
 }
 
 type accountPattern struct {
@@ -53,8 +53,8 @@ type accountPattern struct {
 // Account implements Accounts. Of several names that match a rule, the first one counts; an earlier
 // rule takes precedence over an earlier name.
 func (a *accountMap) Account(names ...string) string {
-	if a.fixed != "" {
-		return a.accountID(a.fixed)
+	if a.fixedAccount != "" {
+		return a.accountID(a.fixedAccount)
 	}
 
 	for _, rule := range a.rules {

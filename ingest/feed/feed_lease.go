@@ -41,7 +41,7 @@ func (r *runner) keepLease(ctx context.Context) {
 
 		wait := renewEvery
 		// the lease was released: let other nodes take it first
-		if !held && stopReading == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) {
+		if !held && stopReading == nil && r.connectionSlot < 0 && r.leaseUntil.After(time.Now()) {
 			wait = time.Until(r.leaseUntil)
 		}
 		if !retry.Sleep(ctx, wait) {
@@ -75,7 +75,7 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 func (r *runner) renewLease(ctx context.Context) bool {
 	// SQLite is of one node: nobody else can read the platform.
 	if r.store.singleNode() {
-		r.slot = 0
+		r.connectionSlot = 0
 		r.isLeader.Store(true)
 		return true
 	}
@@ -96,17 +96,17 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		case err != nil:
 			r.log.Warn("lease renewal failed", "error", err)
 			// If events have identities, two nodes may read at the same time.
-			return r.slot >= 0 && (time.Now().Before(r.leaseUntil) || r.hasNumbers.Load())
+			return r.connectionSlot >= 0 && (time.Now().Before(r.leaseUntil) || r.hasNumbers.Load())
 		case acquired:
 			r.setSlot(ctx, slot, began)
 			return true
 		// This node's lease has ended, and another node has it.
-		case slot == r.slot:
-			r.slot = -1
+		case slot == r.connectionSlot:
+			r.connectionSlot = -1
 		}
 	}
 
-	r.slot = -1
+	r.connectionSlot = -1
 	r.isLeader.Store(false)
 	return false
 }
@@ -114,13 +114,13 @@ func (r *runner) renewLease(ctx context.Context) bool {
 // setSlot records the lease of a slot. The node with the first slot leads: when it gets the slot it
 // resyncs, because the node before may not have stored all differences.
 func (r *runner) setSlot(ctx context.Context, slot int, at time.Time) {
-	if r.slot > slot {
+	if r.connectionSlot > slot {
 		if err := r.store.releaseLeases(ctx, r.cfg.Name, r.node, slot); err != nil {
 			r.log.Warn("release of the other lease failed", "error", err)
 		}
 		signal(r.resyncRequests)
 	}
-	r.slot, r.leaseUntil = slot, at.Add(r.leaseTime)
+	r.connectionSlot, r.leaseUntil = slot, at.Add(r.leaseTime)
 	r.isLeader.Store(slot == 0)
 }
 
@@ -133,7 +133,7 @@ func (r *runner) isDisconnectedLong() bool {
 
 // releaseLease releases the lease and prevents a new one for some time.
 func (r *runner) releaseLease(ctx context.Context) {
-	if r.store.singleNode() || r.slot < 0 {
+	if r.store.singleNode() || r.connectionSlot < 0 {
 		return
 	}
 
@@ -144,6 +144,6 @@ func (r *runner) releaseLease(ctx context.Context) {
 		r.log.Warn("lease release failed", "error", err)
 	}
 
-	r.slot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
+	r.connectionSlot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
 	r.isLeader.Store(false)
 }

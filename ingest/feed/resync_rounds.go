@@ -124,7 +124,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 		// Each round has read the platform: an error of an earlier resync is over.
 		r.setResyncError(nil)
 		differences += len(found.differences)
-		if len(found.unsettled) == 0 {
+		if len(found.unsettledIDs) == 0 {
 			r.log.Info("resync done", "differences", differences, "rounds", rounds,
 				"took", took.Round(time.Millisecond))
 			return took, nil

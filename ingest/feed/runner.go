@@ -33,7 +33,7 @@ type runner struct {
 
 	spool  *spool
 	sender *sender // of the spool
-	run    string  // run of the identities that this process assigns if the platform assigns none
+	ownRun string  // run of the identities that this process assigns if the platform assigns none
 	number uint64  // number of the last such identity; used by the reading goroutine
 
 	leaseTime      time.Duration
@@ -47,8 +47,8 @@ type runner struct {
 	warnedNames    map[string]bool
 
 	// Used by the goroutine that keeps the lease.
-	leaseUntil time.Time
-	slot       int // -1 if none
+	leaseUntil     time.Time
+	connectionSlot int // -1 if none
 
 	isLeader atomic.Bool // the lease is that of slot 0
 
@@ -73,8 +73,8 @@ const (
 	// After a session that lasted this long, the feed reconnects at once.
 	stableSession = 10 * time.Second
 
-	// maxValue is the largest size of an event's value in bytes, as in an HTTP body.
-	maxValue = 1 << 20
+	// maxValueBytes is the largest size of an event's value in bytes, as in an HTTP body.
+	maxValueBytes = 1 << 20
 	// appendBytes is the largest total size in bytes of the values in one append to the queue.
 	appendBytes    = 512 << 10
 	maxWarnedNames = 1000
@@ -285,7 +285,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (queueEntry, bool) 
 		return queueEntry{}, false
 	}
 
-	if len(e.Value) > maxValue {
+	if len(e.Value) > maxValueBytes {
 		r.metrics.dropped.add(1)
 		r.log.Error("event dropped: too large for Kafka", "bytes", len(e.Value))
 		return queueEntry{}, false
@@ -303,7 +303,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (queueEntry, bool) 
 			r.log.Error("redundancy without effect: no event numbers from the platform")
 		}
 		r.number++
-		identity = Identity{Run: r.run, Number: r.number}
+		identity = Identity{Run: r.ownRun, Number: r.number}
 	}
 
 	headers := make([]kafka.Header, 0, 4+len(e.Headers))

@@ -34,7 +34,7 @@ type sender struct {
 
 	mu           sync.Mutex
 	limit        *queuePosition // records from this position on are held; nil if none
-	sent         queuePosition  // Kafka has all records before it
+	sentUpTo     queuePosition  // Kafka has all records before it
 	lastIdentity Identity       // identity of the last record that Kafka has; zero if none since the start
 	changed      chan struct{}  // closed and replaced when limit or sent change
 }
@@ -146,8 +146,8 @@ func (s *sender) setSent(p queuePosition, last *kafka.Record) {
 	if last != nil {
 		s.lastIdentity, _ = event.ParseIdentity(string(last.Header(event.HeaderIdentity))) // zero: none
 	}
-	if s.sent.before(p) {
-		s.sent = p
+	if s.sentUpTo.before(p) {
+		s.sentUpTo = p
 		s.notify()
 	}
 }
@@ -163,7 +163,7 @@ func (s *sender) progress() (last Identity, pending bool) {
 	bound, _ := s.sendLimit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lastIdentity, s.sent.before(bound)
+	return s.lastIdentity, s.sentUpTo.before(bound)
 }
 
 // waitReleased waits until no records are held. It returns false if ctx ended first.
@@ -173,7 +173,7 @@ func (s *sender) waitReleased(ctx context.Context) bool {
 
 // waitSent waits until Kafka has all records before p. It returns false if ctx ended first.
 func (s *sender) waitSent(ctx context.Context, p queuePosition) bool {
-	return s.wait(ctx, func() bool { return !s.sent.before(p) })
+	return s.wait(ctx, func() bool { return !s.sentUpTo.before(p) })
 }
 
 // wait waits until holds returns true; it is called with s.mu locked. It returns false if ctx ended

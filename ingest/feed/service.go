@@ -88,9 +88,9 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
 		kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer,
-		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
+		ownRun: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
 		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{},
-		slot: -1,
+		connectionSlot: -1,
 	}
 	dir := filepath.Join(cfg.DataDir, "feeds", feedConfig.Name)
 	r.spool, err = openSpool(dir, cfg.SpoolBytes, r.countSpoolLoss, logger)

@@ -79,8 +79,8 @@ func (c *Config) Source() string { return sourcePrefix + c.Name }
 
 const sourcePrefix = "feed:"
 
-// maxName is the largest length of a feed's name in bytes. The name is also a folder's name.
-const maxName = 64
+// maxNameLength is the largest length of a feed's name in bytes. The name is also a folder's name.
+const maxNameLength = 64
 
 // ValidateConfigs checks the entries of the list called name.
 func ValidateConfigs(c *setting.Check, name string, configs []Config) {
@@ -96,7 +96,7 @@ func ValidateConfigs(c *setting.Check, name string, configs []Config) {
 // Validate implements setting.Group.
 func (c Config) Validate(check *setting.Check) {
 	check.Must(validName(c.Name), "name",
-		"want 1 to %d of letters, digits, _, . and -, beginning with a letter or digit, got %q", maxName, c.Name)
+		"want 1 to %d of letters, digits, _, . and -, beginning with a letter or digit, got %q", maxNameLength, c.Name)
 	check.OneOf("kind", c.Kind, KindFreeSWITCH, KindAsterisk, KindKazoo)
 	c.validateKind(check)
 	c.TLS.Validate(check.Group("tls"))
@@ -215,5 +215,5 @@ func validName(name string) bool {
 			return false
 		}
 	}
-	return name != "" && len(name) <= maxName
+	return name != "" && len(name) <= maxNameLength
 }

@@ -55,7 +55,7 @@ type spool struct {
 	size     atomic.Int64  // of all segments
 	appended chan struct{} // capacity 1: records were appended
 	freed    chan struct{} // capacity 1: a segment was deleted
-	open     func(name string, flag int, mode os.FileMode) (segmentFile, error)
+	openFile func(name string, flag int, mode os.FileMode) (segmentFile, error)
 
 	// Used by the goroutine that appends.
 	file        segmentFile
@@ -63,19 +63,19 @@ type spool struct {
 	buffer      []byte
 	lastNumber  spoolNumber // of the last record appended
 
-	mu            sync.Mutex
-	tail          queuePosition    // after the last complete record
-	sizes         map[uint64]int64 // of the segments
-	unsynced      segmentFile      // written to since the last sync
-	syncErr       error
-	appendSegment uint64 // the segment for appends; 0 if none
+	mu              sync.Mutex
+	tail            queuePosition    // after the last complete record
+	sizes           map[uint64]int64 // of the segments
+	unsyncedSegment segmentFile      // written to since the last sync
+	syncErr         error
+	appendSegment   uint64 // the segment for appends; 0 if none
 
 	// Used by the goroutine that reads.
 	reader           *os.File
 	readerSegment    uint64        // the reader's segment
 	head             queuePosition // to read next
 	lastRead         spoolNumber   // of the last record read
-	reported         uint64        // lost records behind lastRead that onLost was called for
+	reportedLost     uint64        // lost records behind lastRead that onLost was called for
 	chunk            []byte
 	checkpoint       *os.File
 	checkpointNumber int64
@@ -97,8 +97,8 @@ const (
 	syncEvery        = 100 * time.Millisecond
 	maxSegmentBytes  = 64 << 20
 	segmentsPerSpool = 16
-	// maxRecord is the largest size of a record in the spool in bytes. A larger length is damaged.
-	maxRecord = topics.MaxRecordBytes
+	// maxRecordBytes is the largest size of a record in the spool in bytes. A larger length is damaged.
+	maxRecordBytes = topics.MaxRecordBytes
 )
 
 // openSpool opens the spool in dir, and creates it if necessary. lost is called, by the goroutine that
@@ -107,7 +107,7 @@ func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slo
 	s := &spool{
 		dir: dir, limit: int64(limit), log: log, onLost: lost,
 		appended: make(chan struct{}, 1), freed: make(chan struct{}, 1), sizes: map[uint64]int64{},
-		open: func(name string, flag int, mode os.FileMode) (segmentFile, error) {
+		openFile: func(name string, flag int, mode os.FileMode) (segmentFile, error) {
 			return os.OpenFile(name, flag, mode)
 		},
 	}
@@ -339,7 +339,7 @@ func (s *spool) Append(entries []queueEntry) error {
 	s.mu.Lock()
 	s.tail.offset += int64(len(s.buffer))
 	s.sizes[s.tail.segment] = s.tail.offset
-	s.unsynced = s.file
+	s.unsyncedSegment = s.file
 	s.mu.Unlock()
 
 	s.size.Add(int64(len(s.buffer)))
@@ -369,7 +369,7 @@ func (s *spool) rotate() error {
 		next.segment--
 	}
 
-	file, err := s.open(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := s.openFile(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -394,8 +394,8 @@ func (s *spool) takeSyncError() error {
 
 func (s *spool) syncSegments() error {
 	s.mu.Lock()
-	file := s.unsynced
-	s.unsynced = nil
+	file := s.unsyncedSegment
+	s.unsyncedSegment = nil
 	s.mu.Unlock()
 	if file == nil {
 		return nil

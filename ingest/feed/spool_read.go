@@ -98,7 +98,7 @@ func (s *spool) readBatch(end int64) ([]queueEntry, error) {
 		return nil, nil
 	}
 
-	for _, size := range []int64{batchBytes, maxRecord + recordHeader} { // the second one has any record
+	for _, size := range []int64{batchBytes, maxRecordBytes + recordHeader} { // the second one has any record
 		chunk, err := s.readAt(int(min(rest, size)))
 		if err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (s *spool) passDamage() ([]queueEntry, error) {
 
 	// At least one; countMissing reports the others once the next number is read.
 	log.Error("damage in the spool: records lost")
-	s.reported++
+	s.reportedLost++
 	s.onLost(1)
 
 	return nil, nil
@@ -177,10 +177,10 @@ func (s *spool) countMissing(entries []queueEntry) {
 	for i := range entries {
 		number := entries[i].number
 		missing := number.after(s.lastRead)
-		if missing > s.reported {
+		if missing > s.reportedLost {
 			s.log.Error("records missing in the spool", "records", missing)
-			s.onLost(int(missing - s.reported))
+			s.onLost(int(missing - s.reportedLost))
 		}
-		s.lastRead, s.reported = number, 0
+		s.lastRead, s.reportedLost = number, 0
 	}
 }

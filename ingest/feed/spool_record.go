@@ -56,7 +56,7 @@ func parseEntries(b []byte) (entries []queueEntry, used int, err error) {
 		}
 
 		size := binary.BigEndian.Uint32(rest)
-		if size == 0 || size > maxRecord {
+		if size == 0 || size > maxRecordBytes {
 			return entries, used, errDamaged
 		}
 		if int(size) > len(rest)-recordHeader {
@@ -85,7 +85,7 @@ func parseEntries(b []byte) (entries []queueEntry, used int, err error) {
 func nextWholeRecord(b []byte) int {
 	for at := 1; at+recordHeader < len(b); at++ {
 		size := binary.BigEndian.Uint32(b[at:])
-		if size == 0 || size > maxRecord || int(size) > len(b)-at-recordHeader {
+		if size == 0 || size > maxRecordBytes || int(size) > len(b)-at-recordHeader {
 			continue
 		}
 

@@ -455,8 +455,8 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	dir, lost, left := t.TempDir(), 0, 1000
 
 	s := openTestSpool(t, dir, 16<<20, &lost)
-	open := s.open
-	s.open = func(name string, flag int, mode os.FileMode) (segmentFile, error) {
+	open := s.openFile
+	s.openFile = func(name string, flag int, mode os.FileMode) (segmentFile, error) {
 		file, err := open(name, flag, mode)
 		return fullDisk{file, &left}, err
 	}

@@ -20,8 +20,8 @@ type Decoder struct {
 	body    bodyValues
 }
 
-// maxIdleAudioBuffer is the largest buffer in bytes that a decoder keeps between messages.
-const maxIdleAudioBuffer = 64 << 10
+// maxIdleAudioBytes is the largest buffer in bytes that a decoder keeps between messages.
+const maxIdleAudioBytes = 64 << 10
 
 // FromProvider decodes a message from a provider. The result is valid until the next message is
 // decoded. The error is an *Error.
@@ -36,7 +36,7 @@ var topKeys = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), s
 	string(EventTranscript))
 
 func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) {
-	if cap(d.audio) > maxIdleAudioBuffer {
+	if cap(d.audio) > maxIdleAudioBytes {
 		d.audio = nil
 	}
 

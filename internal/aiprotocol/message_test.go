@@ -248,7 +248,7 @@ func TestADecoderForgetsMuchAudio(t *testing.T) {
 	if err != nil || len(m.Audio) != 700<<10 {
 		t.Fatalf("got %d bytes, %v", len(m.Audio), err)
 	}
-	if _, err := d.FromProvider(AppendMedia(nil, make([]byte, 160))); err != nil || cap(d.audio) > maxIdleAudioBuffer {
+	if _, err := d.FromProvider(AppendMedia(nil, make([]byte, 160))); err != nil || cap(d.audio) > maxIdleAudioBytes {
 		t.Errorf("%d bytes are kept, %v", cap(d.audio), err)
 	}
 }

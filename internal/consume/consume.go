@@ -134,10 +134,10 @@ func (c *Consumer) runPartition(ctx context.Context, assigned kafka.Assigned) er
 type worker struct {
 	*Consumer
 	kafka.Assigned
-	batch  Batch
-	at     Position      // all records before it are stored
-	oldest *atomic.Int64 // Unix milliseconds, of the oldest record not stored yet; 0: none
-	retry  retry.Func
+	batch    Batch
+	position Position      // all records before it are stored
+	oldest   *atomic.Int64 // Unix milliseconds, of the oldest record not stored yet; 0: none
+	retry    retry.Func
 }
 
 // process stores new records, from the position in the database on.
@@ -160,7 +160,7 @@ func (w *worker) process(ctx context.Context) error {
 		err := w.retry(ctx, ActionRead, func() (err error) {
 			// Within the repeated action: what a failed reading has added would be added again.
 			w.batch.Reset()
-			found, err = w.Limits.Gather(ctx, source, func(r *kafka.Record) { w.batch.Add(r, w.at.Generation) })
+			found, err = w.Limits.Gather(ctx, source, func(r *kafka.Record) { w.batch.Add(r, w.position.Generation) })
 			return err
 		})
 		if err == nil {
@@ -190,7 +190,7 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 		return from, err
 	}
 
-	w.at, err = w.Positions.FindOrCreate(ctx, w.Partition, first)
+	w.position, err = w.Positions.FindOrCreate(ctx, w.Partition, first)
 	if err == nil {
 		err = w.checkPosition(ctx)
 	}
@@ -198,7 +198,7 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 		return from, err
 	}
 
-	from = w.at.LogPosition
+	from = w.position.LogPosition
 	// Fixed before the first read, so that a topic created again during the first batch is noticed.
 	if from.TopicID.IsZero() {
 		from.TopicID, err = w.Log.TopicID(ctx, w.Config.Topic)
@@ -208,13 +208,13 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 }
 
 func (w *worker) checkPosition(ctx context.Context) error {
-	return w.Log.CheckPosition(ctx, w.Config.Topic, w.Partition, w.at.LogPosition)
+	return w.Log.CheckPosition(ctx, w.Config.Topic, w.Partition, w.position.LogPosition)
 }
 
 // checkEpoch checks, before the first batch of another leader epoch is stored, that the new leader has the records
 // stored before.
 func (w *worker) checkEpoch(ctx context.Context, epoch int32) error {
-	if w.at.LeaderEpoch == kafka.UnknownEpoch || w.at.LeaderEpoch == epoch {
+	if w.position.LeaderEpoch == kafka.UnknownEpoch || w.position.LeaderEpoch == epoch {
 		return nil
 	}
 	return w.retry(ctx, ActionRead, func() error { return w.checkPosition(ctx) })
@@ -229,15 +229,15 @@ func (w *worker) storeBatch(ctx context.Context, next kafka.LogPosition) error {
 		return ctx.Err()
 	}
 
-	to := Position{LogPosition: next, Generation: w.at.Generation}
+	to := Position{LogPosition: next, Generation: w.position.Generation}
 	// A commit whose answer was lost makes the repeat fail with ErrMoved, after which process starts behind it.
 	err := w.retry(ctx, "writing", func() error {
 		return w.batch.Store(ctx, func(ctx context.Context, tx *sqldb.BulkTx) error {
-			return w.Positions.Move(ctx, tx, w.Partition, w.at, &to)
+			return w.Positions.Move(ctx, tx, w.Partition, w.position, &to)
 		})
 	})
 	if err == nil {
-		w.at = to
+		w.position = to
 		// Only for the lag that the group shows: what counts is the position in the database.
 		w.Commit(to.Offset)
 	}
@@ -259,8 +259,8 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 		w.Rewind(gap.Resume)
 	}
 
-	to := Position{LogPosition: gap.Position(), Generation: w.at.Generation}
-	to.TopicID = w.at.TopicID
+	to := Position{LogPosition: gap.Position(), Generation: w.position.Generation}
+	to.TopicID = w.position.TopicID
 	if gap.Kind == kafka.GapRecreated {
 		// Not known yet: takeOver looks the new id up.
 		to.TopicID, to.Generation = kafka.TopicID{}, to.Generation+1
@@ -268,11 +268,11 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 
 	err = w.retry(ctx, "skipping", func() error {
 		return w.Positions.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-			return w.Positions.Move(ctx, tx, w.Partition, w.at, &to)
+			return w.Positions.Move(ctx, tx, w.Partition, w.position, &to)
 		})
 	})
 	if err == nil {
-		w.Lost(w.Partition, w.at, gap)
+		w.Lost(w.Partition, w.position, gap)
 	}
 
 	return err

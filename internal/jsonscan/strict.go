@@ -56,10 +56,10 @@ func (s Strict) Parse(input []byte) (v Value, values int, err error) {
 // it may run before anything is known about the input, and leaves the check of the syntax
 // to skipValue.
 type structureWalk struct {
-	limits Strict
-	values int
-	open   []openContainer
-	names  [][]byte // decoded, of the open objects, outermost first
+	limits         Strict
+	values         int
+	openContainers []openContainer
+	names          [][]byte // decoded, of the open objects, outermost first
 }
 
 type openContainer struct {
@@ -100,20 +100,20 @@ func (w *structureWalk) count() error {
 }
 
 func (w *structureWalk) begin(object bool) error {
-	if len(w.open) == min(w.limits.MaxDepth, MaxDepth) {
+	if len(w.openContainers) == min(w.limits.MaxDepth, MaxDepth) {
 		return ErrDepth
 	}
-	w.open = append(w.open, openContainer{object, len(w.names)})
+	w.openContainers = append(w.openContainers, openContainer{object, len(w.names)})
 	return w.count()
 }
 
 func (w *structureWalk) end() error {
-	if len(w.open) == 0 {
+	if len(w.openContainers) == 0 {
 		return ErrSyntax
 	}
 
-	last := w.open[len(w.open)-1]
-	w.open = w.open[:len(w.open)-1]
+	last := w.openContainers[len(w.openContainers)-1]
+	w.openContainers = w.openContainers[:len(w.openContainers)-1]
 
 	names := w.names[last.names:]
 	w.names = w.names[:last.names]
@@ -138,7 +138,8 @@ func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
 	}
 
 	colon := SkipSpace(b, end)
-	isName := len(w.open) > 0 && w.open[len(w.open)-1].object && colon < len(b) && b[colon] == ':'
+	isName := len(w.openContainers) > 0 && w.openContainers[len(w.openContainers)-1].object &&
+		colon < len(b) && b[colon] == ':'
 	if !isName {
 		return end, w.count()
 	}

@@ -37,12 +37,12 @@ type fetcher struct {
 	mu               sync.Mutex
 	subs             map[fetchKey]*subscription
 	changed          map[*subscription]struct{} // partitions to add or change in the waiting request
-	forgotten        []fetchKey                 // partitions to remove from the waiting request
+	forgottenKeys    []fetchKey                 // partitions to remove from the waiting request
 	session          fetchSession
 	answeredRequests int           // number of waiting requests with a response that is no error
 	answeredAt       time.Time     // time of the last of these responses
 	emptyResponses   int           // number of the last responses, each without records and no error
-	listed           int           // number of partitions in the waiting request
+	listedCount      int           // number of partitions in the waiting request
 	waiting          bool          // a waiting request is in progress
 	catchingUp       bool          // the second goroutine runs
 	wake             chan struct{} // signals runWaiting that a partition can be fetched again
@@ -72,9 +72,9 @@ const (
 // response may contain of it: all partitions of a fetcher share fetcherBuffer, within
 // limits.
 const (
-	fetcherBuffer = 64 << 20
-	maxPartBuffer = 1 << 20
-	minPartBuffer = 64 << 10
+	fetcherBuffer      = 64 << 20
+	maxPartBufferBytes = 1 << 20
+	minPartBufferBytes = 64 << 10
 )
 
 // catchUpID identifies a request of runCatchUp.
@@ -136,14 +136,14 @@ func (f *fetcher) unlist(s *subscription) {
 	if s.listed {
 		s.idleAt = s.lastIdleAt()
 		s.listed = false
-		f.listed--
-		f.forgotten = append(f.forgotten, s.fetchKey)
+		f.listedCount--
+		f.forgottenKeys = append(f.forgottenKeys, s.fetchKey)
 	}
 }
 
 // partBuffer returns the bytes that one partition may buffer. The caller holds f.mu.
 func (f *fetcher) partBuffer() int {
-	return min(max(fetcherBuffer/max(len(f.subs), 1), minPartBuffer), maxPartBuffer)
+	return min(max(fetcherBuffer/max(len(f.subs), 1), minPartBufferBytes), maxPartBufferBytes)
 }
 
 // scheduleFetch schedules an early fetch of a partition that the waiting request does not
@@ -169,8 +169,8 @@ func (f *fetcher) runWaiting() {
 		var request []byte
 		request, partitions = f.buildWaitingRequest(partitions[:0])
 
-		if f.listed == 0 { // all buffers are full
-			f.session, f.forgotten = f.session.closing(), nil
+		if f.listedCount == 0 { // all buffers are full
+			f.session, f.forgottenKeys = f.session.closing(), nil
 			f.mu.Unlock()
 
 			select {
@@ -220,7 +220,7 @@ func (f *fetcher) closeSession(s fetchSession) {
 	defer cancel()
 
 	c := f.fetchers.cluster
-	frame := appendFetchRequest(nil, s.closing(), 0, minPartBuffer, nil, nil)
+	frame := appendFetchRequest(nil, s.closing(), 0, minPartBufferBytes, nil, nil)
 	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame},
 		closeTimeout); err != nil {
 		c.log.Debug("closing a fetch session failed", "broker", f.address, "error", err)
@@ -262,14 +262,14 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 		if !s.listed {
 			s.listedSince = f.answeredRequests
 			s.listed = true
-			f.listed++
+			f.listedCount++
 		}
 
 		partitions = append(partitions, s.next)
 	}
 
-	forgotten := f.forgotten[:0]
-	for _, key := range f.forgotten {
+	forgotten := f.forgottenKeys[:0]
+	for _, key := range f.forgottenKeys {
 		s := f.subs[key]
 		// A partition that was listed again meanwhile would be removed by the request that adds it.
 		if incremental && (s == nil || !s.listed) {
@@ -277,7 +277,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 		}
 	}
 
-	f.forgotten = nil
+	f.forgottenKeys = nil
 	return appendFetchRequest(nil, f.session, f.wait(), f.partBuffer(), partitions, forgotten), partitions
 }
 
@@ -384,7 +384,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		retry.Sleep(f.ctx, min(header.throttle, maxThrottle))
 	}
 	// Chunks share the buffer, or it is large and the partitions have fallen silent.
-	if response.users.Load() > 1 || size == 0 && cap(response.bytes) > maxIdleBuffer {
+	if response.users.Load() > 1 || size == 0 && cap(response.bytes) > maxIdleBufferBytes {
 		defer response.release()
 		return getBuffer(size)
 	}

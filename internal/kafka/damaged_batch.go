@@ -58,7 +58,7 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset,
 		leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
 	// Without a wait: an offset that has no record is answered at once, as not readable.
-	frame := appendFetchRequest(nil, noSession, 0, minPartBuffer, []fetchPartition{requested}, nil)
+	frame := appendFetchRequest(nil, noSession, 0, minPartBufferBytes, []fetchPartition{requested}, nil)
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
 		return false, err

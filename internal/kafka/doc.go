@@ -45,9 +45,9 @@
 //     metrics, kinds of errors, repeats
 //   - connect.go, request_exchange.go, broker_clock.go: connections, requests, the clocks of brokers
 //   - metadata.go, partition_leaders.go, topics.go, topic_check.go, topic_retention.go, partitioner.go,
-//     murmur2.go: topics and leaders; making and checking topics; which partition a key has
+//     key_partition.go: topics and leaders; making and checking topics; which partition a key has
 //   - log_reader_interfaces.go: what consumers read topics by
-//   - record.go, log_position.go, log_gap.go, offset_lookup.go, lookup_batcher.go: records, positions in
+//   - record.go, topic_id.go, log_position.go, log_gap.go, offset_lookup.go, lookup_batcher.go: records, positions in
 //     the log, gaps in it, looking offsets up
 //   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, broker_fetcher.go,
 //     fetch_subscription.go, fetch_protocol.go, shared_buffer.go, damaged_batch.go, scan_partition.go:

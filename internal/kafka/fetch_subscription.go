@@ -17,7 +17,7 @@ type subscription struct {
 	next           fetchPartition
 	end            int64 // of the log, as of the last response
 	chunks         []chunk
-	buffered       int // bytes of all chunks
+	bufferedBytes  int // bytes of all chunks
 	err            error
 	diverging      *EpochEnd
 	confirmed      bool // a broker has returned a response for it
@@ -44,7 +44,7 @@ func (s *subscription) unsubscribe() {
 		s.chunks[i].free()
 	}
 
-	s.chunks, s.buffered = nil, 0
+	s.chunks, s.bufferedBytes = nil, 0
 	if len(f.subs) > 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (s *subscription) unsubscribe() {
 // fetchable reports whether more of the partition may be requested. The caller holds
 // fetcher.mu.
 func (s *subscription) fetchable() bool {
-	return !s.unreadable && s.err == nil && s.diverging == nil && s.buffered < s.fetcher.partBuffer()
+	return !s.unreadable && s.err == nil && s.diverging == nil && s.bufferedBytes < s.fetcher.partBuffer()
 }
 
 // takeResult is the result of takeChunk.
@@ -93,7 +93,7 @@ func (s *subscription) takeChunk() takeResult {
 		s.chunks = nil
 	}
 
-	s.buffered -= len(t.batches)
+	s.bufferedBytes -= len(t.batches)
 	if !s.listed && s.fetchable() { // also if it is only the share that has grown since it was full
 		f.scheduleFetch(s)
 	}
@@ -169,7 +169,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 	c := newChunk(part, response)
 	c.idleAt = s.idleAt
 	s.chunks = append(s.chunks, c)
-	s.buffered += len(c.batches)
+	s.bufferedBytes += len(c.batches)
 	next, epoch, ok := wire.NextAfter(c.batches)
 	if ok && next > s.next.offset {
 		s.next.offset, s.next.lastEpoch = next, epoch

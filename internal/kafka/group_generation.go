@@ -17,10 +17,10 @@ type Assignment struct {
 	Topic     string // base name
 	Partition int
 
-	mu      sync.Mutex
-	next    int64 // next offset to read, by the last commit; -1: no commit yet
-	updated bool  // next was set in this generation
-	flushed int64 // value of next stored at the broker
+	mu            sync.Mutex
+	next          int64 // next offset to read, by the last commit; -1: no commit yet
+	updated       bool  // next was set in this generation
+	flushedOffset int64 // value of next stored at the broker
 }
 
 // Committed returns the next offset to read, if the group has one: the last argument
@@ -54,13 +54,13 @@ func (l *Assignment) Rewind(next int64) {
 func (l *Assignment) unflushed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next, l.updated && l.next != l.flushed
+	return l.next, l.updated && l.next != l.flushedOffset
 }
 
 func (l *Assignment) setFlushed(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flushed = next
+	l.flushedOffset = next
 }
 
 // generation is one generation of a group, with the partitions assigned to this
@@ -78,7 +78,8 @@ func newGeneration(g *group, gen *kafkago.Generation) *generation {
 		base := strings.TrimPrefix(topic, g.cluster.cfg.TopicPrefix)
 		for _, a := range assigned {
 			next := max(a.Offset, -1) // values below -1 mean "from the start"
-			s.assignments = append(s.assignments, &Assignment{Topic: base, Partition: a.ID, next: next, flushed: next})
+			s.assignments = append(s.assignments,
+				&Assignment{Topic: base, Partition: a.ID, next: next, flushedOffset: next})
 		}
 	}
 	return s

@@ -167,8 +167,8 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 
 // silenceDetector detects members that have stopped reporting.
 type silenceDetector struct {
-	updated time.Time
-	members map[string]observedCount
+	updatedAt time.Time
+	members   map[string]observedCount
 }
 
 type observedCount struct {
@@ -179,8 +179,8 @@ type observedCount struct {
 // update records the counts of all members and returns those, except own, that have
 // been silent for too long.
 func (s *silenceDetector) update(now time.Time, counts map[string]int64, ownID string) (silent []string) {
-	reportsMissed := now.Sub(s.updated) > maxReportGap
-	s.updated = now
+	reportsMissed := now.Sub(s.updatedAt) > maxReportGap
+	s.updatedAt = now
 	members := make(map[string]observedCount, len(counts))
 
 	for member, count := range counts {

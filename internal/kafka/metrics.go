@@ -41,11 +41,11 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		producedBytes: f.CounterVec("trunkline_kafka_produced_bytes_total",
 			"Bytes of record batches that Kafka has acknowledged.", "topic"),
 		batchRecords: f.NewHistogram(
-			metric.Native("trunkline_kafka_produce_batch_records", "Records in one produced batch.", 100)),
+			metric.NativeHistogram("trunkline_kafka_produce_batch_records", "Records in one produced batch.", 100)),
 		batchBytes: f.NewHistogram(
-			metric.Native("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch.", 100)),
+			metric.NativeHistogram("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch.", 100)),
 		produceTime: f.NewHistogram(
-			metric.Native("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement.",
+			metric.NativeHistogram("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement.",
 				100)),
 		inFlight: f.Gauge("trunkline_kafka_produce_in_flight_bytes",
 			"Bytes of records that wait for their acknowledgement."),

@@ -35,11 +35,11 @@ const (
 	// maxGatherWait bounds the delay by the request before, so that a partition that the
 	// broker acknowledges slowly does not hold up the others.
 	maxGatherWait = 3 * time.Millisecond
-	// maxGatheredBatch is the size in bytes up to which a batch shares a request: copying a
+	// maxGatheredBatchBytes is the size in bytes up to which a batch shares a request: copying a
 	// larger one costs more than a request of its own.
-	maxGatheredBatch = 32 << 10
-	// maxGathered bounds the bytes of the batches of one shared request.
-	maxGathered = 1 << 20
+	maxGatheredBatchBytes = 32 << 10
+	// maxGatheredBytes bounds the bytes of the batches of one shared request.
+	maxGatheredBytes = 1 << 20
 )
 
 // queuedBatch is a small batch that waits for the request before it.
@@ -98,7 +98,7 @@ func (p *Producer) roundTripTo(address string) produceRoundTrip {
 
 // send sends a sealed batch and waits for the answer.
 func (q *produceQueue) send(ctx context.Context, to produceTarget, b *batch) produceAnswer {
-	if b.Size() > maxGatheredBatch {
+	if b.Size() > maxGatheredBatchBytes {
 		return q.sendAlone(ctx, to, b)
 	}
 
@@ -187,11 +187,11 @@ func (q *produceQueue) leave(w *queuedBatch, err error) produceAnswer {
 	}
 }
 
-// sendWaiting starts one request with the batches that wait, up to maxGathered bytes. A
+// sendWaiting starts one request with the batches that wait, up to maxGatheredBytes. A
 // single one is sent by its own goroutine. The caller holds mu.
 func (q *produceQueue) sendWaiting() {
 	n, size := 0, 0
-	for n < len(q.waiting) && (n == 0 || size+len(q.waiting[n].records) <= maxGathered) {
+	for n < len(q.waiting) && (n == 0 || size+len(q.waiting[n].records) <= maxGatheredBytes) {
 		size += len(q.waiting[n].records)
 		n++
 	}

@@ -236,7 +236,7 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueueTest(t, 1)
 		q.send(t.Context(), "raw", 0, "small")
-		q.send(t.Context(), "raw", 1, string(make([]byte, maxGatheredBatch)))
+		q.send(t.Context(), "raw", 1, string(make([]byte, maxGatheredBatchBytes)))
 
 		if len(q.received) != 2 || len(q.answers) != 1 {
 			t.Errorf("requests %v", q.received)

@@ -62,8 +62,8 @@ const (
 	// readBytes limits one Read, rounded up to whole batches; wire.Decoder limits the
 	// number of records.
 	readBytes = 1 << 20
-	// maxIdleBuffer is the buffer size, in bytes, that an idle reader keeps.
-	maxIdleBuffer = 64 << 10
+	// maxIdleBufferBytes is the buffer size, in bytes, that an idle reader keeps.
+	maxIdleBufferBytes = 64 << 10
 	// maxIdleChunks is the capacity, in chunks, that an idle reader keeps.
 	maxIdleChunks = 16
 )

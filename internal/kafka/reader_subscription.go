@@ -124,7 +124,7 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 	}
 
 	// Before the wait, which is long where nothing happens: many readers of a process are idle.
-	r.decoder.Shrink(maxIdleBuffer)
+	r.decoder.Shrink(maxIdleBufferBytes)
 	r.waitingSub.Store(r.sub)
 	defer r.waitingSub.Store(nil)
 

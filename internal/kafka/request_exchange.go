@@ -15,9 +15,9 @@ import (
 	"trunkline/internal/kafka/wire"
 )
 
-// maxResponse bounds the size field of a response. The largest requested response is a
+// maxResponseBytes bounds the size field of a response. The largest requested response is a
 // fetch of a few MiB; one batch may exceed the requested size.
-const maxResponse = 64 << 20
+const maxResponseBytes = 64 << 20
 
 // exchange is one request and response encoded by this package, over a connection that
 // kafka-go dials, secures and authenticates. It is used once. When the call fails, a
@@ -67,7 +67,7 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	}
 
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
-	if size < 0 || size > maxResponse {
+	if size < 0 || size > maxResponseBytes {
 		return nil, fmt.Errorf("a response of %d bytes", size)
 	}
 	if [4]byte(head[4:]) != [4]byte(e.frame[8:]) {

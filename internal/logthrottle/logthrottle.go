@@ -89,8 +89,8 @@ type warningCount struct {
 	suppressed  int       // suppressed since the last one written
 }
 
-// maxKeys bounds the number of keys. Messages and routes are few constants; names may be many.
-const maxKeys = 1000
+// maxCountedWarnings bounds the number of keys. Messages and routes are few constants; names may be many.
+const maxCountedWarnings = 1000
 
 // allow reports whether a warning may be written, and how many were suppressed since the
 // last one.
@@ -101,7 +101,7 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 	l := c.byKey[key]
 	if l == nil {
 		// Forgetting all is enough: a fault that lasts is written a few times more.
-		if len(c.byKey) >= maxKeys {
+		if len(c.byKey) >= maxCountedWarnings {
 			clear(c.byKey)
 		}
 		l = &warningCount{periodStart: now}

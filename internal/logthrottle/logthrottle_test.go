@@ -75,10 +75,10 @@ func TestRoutesAndNamesAreHeldBackApart(t *testing.T) {
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	c := warnings{byKey: map[string]*warningCount{}}
-	for i := range 3 * maxKeys {
+	for i := range 3 * maxCountedWarnings {
 		c.allow(fmt.Sprint(i), time.Time{})
 	}
-	if len(c.byKey) > maxKeys {
+	if len(c.byKey) > maxCountedWarnings {
 		t.Errorf("%d messages are remembered", len(c.byKey))
 	}
 }

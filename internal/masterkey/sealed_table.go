@@ -80,8 +80,8 @@ func (t SealedTable) Reseal(ctx context.Context, progress func(done, total int))
 }
 
 type sealedRow struct {
-	key    []any
-	sealed string
+	key          []any
+	sealedSecret string
 }
 
 func (r sealedRow) location(table string) []string {
@@ -111,7 +111,7 @@ func (t SealedTable) listRowsToReseal(ctx context.Context, newest string, last [
 			targets = append(targets, &row.key[i])
 		}
 
-		err := scan(append(targets, &row.sealed)...)
+		err := scan(append(targets, &row.sealedSecret)...)
 		return row, err
 	})
 }
@@ -120,7 +120,7 @@ func (t SealedTable) listRowsToReseal(ctx context.Context, newest string, last [
 // read is under the newest key already, and is not changed.
 func (t SealedTable) resealRow(ctx context.Context, row sealedRow) error {
 	location := row.location(t.Table)
-	secret, err := t.Keyring.Unseal(row.sealed, location...)
+	secret, err := t.Keyring.Unseal(row.sealedSecret, location...)
 	if err != nil {
 		return fmt.Errorf("the secret of %s: %w", strings.Join(location, " "), err)
 	}
@@ -135,7 +135,7 @@ func (t SealedTable) resealRow(ctx context.Context, row sealedRow) error {
 		_, err := runner.ExecContext(ctx,
 			`UPDATE `+t.Table+` SET `+t.SecretColumn+` = $1, master_key_id = $2 WHERE `+t.SecretColumn+` = $3
 			AND (`+strings.Join(t.KeyColumns, ", ")+`) = (`+placeholders(4, len(row.key))+`)`,
-			append([]any{sealed, KeyID(sealed), row.sealed}, row.key...)...)
+			append([]any{sealed, KeyID(sealed), row.sealedSecret}, row.key...)...)
 		return sqldb.Wrap(err, "sealing a secret anew")
 	})
 }

@@ -48,9 +48,9 @@ func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.His
 	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-// Native returns the options of a native histogram with at most the given number of
+// NativeHistogram returns the options of a native histogram with at most the given number of
 // buckets, which is reset after an hour if it has more.
-func Native(name, help string, buckets uint32) prometheus.HistogramOpts {
+func NativeHistogram(name, help string, buckets uint32) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help,
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: buckets,

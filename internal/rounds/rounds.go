@@ -83,7 +83,7 @@ func (q *Queue[T]) Settle() {
 func (q *Queue[T]) work() {
 	for {
 		time.Sleep(time.Until(q.nextAt))
-		r := q.take()
+		r := q.nextRound()
 		if r == nil {
 			return
 		}
@@ -99,8 +99,8 @@ func (q *Queue[T]) work() {
 	}
 }
 
-// take takes the next round; nil if nothing waits: the goroutine must end then.
-func (q *Queue[T]) take() *Round[T] {
+// nextRound takes the next round; nil if nothing waits: the goroutine must end then.
+func (q *Queue[T]) nextRound() *Round[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 

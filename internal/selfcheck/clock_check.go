@@ -33,17 +33,17 @@ func clockOffset(sent, read, received time.Time) time.Duration {
 // stepDetector detects that the wall clock was set: it then differs from the monotonic
 // clock.
 type stepDetector struct {
-	wall    time.Time // without its monotonic reading; zero: no reading yet
-	elapsed time.Duration
+	lastWall    time.Time // without its monotonic reading; zero: no reading yet
+	lastElapsed time.Duration
 }
 
 // observe returns the amount by which the clock was set since the last call. elapsed is
 // read from the monotonic clock.
 func (d *stepDetector) observe(wall time.Time, elapsed time.Duration) (change time.Duration) {
-	if !d.wall.IsZero() {
-		change = wall.Sub(d.wall) - (elapsed - d.elapsed)
+	if !d.lastWall.IsZero() {
+		change = wall.Sub(d.lastWall) - (elapsed - d.lastElapsed)
 	}
-	d.wall, d.elapsed = wall, elapsed
+	d.lastWall, d.lastElapsed = wall, elapsed
 	return change
 }
 

@@ -23,8 +23,8 @@ type Client struct {
 }
 
 type fileStamp struct {
-	modified time.Time
-	size     int64
+	modifiedAt time.Time
+	size       int64
 }
 
 // NewClient reads the files; its error names the setting of an unusable file. server

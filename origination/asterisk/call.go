@@ -13,18 +13,18 @@ type call struct {
 	created             bool   // the owner's channel has been seen
 	answered            bool   // the owner has answered
 	ownerGone           bool   // the owner's channel has ended
-	failed              string // cause by OriginateResponse; "" while it has not failed
+	failureCause        string // cause by OriginateResponse; "" while it has not failed
 	hangup              string // cause of the owner's channel; "" if it is unspecific
 	destinationDialled  bool   // channels to the destination have been seen
 	dialStatus          string // of the destination; "" while it is being dialled
 	destinationAnswered bool   // the destination has answered
 }
 
-// Over implements eventdriver.TrackedCall. A call whose owner has not answered ends with its
+// HasEnded implements eventdriver.TrackedCall. A call whose owner has not answered ends with its
 // OriginateResponse and, if the owner's channel was created, its Hangup, which may follow the response
 // and has the more specific cause.
-func (c *call) Over() bool {
-	return c.ownerGone && (c.answered || c.failed != "") || c.failed != "" && !c.created
+func (c *call) HasEnded() bool {
+	return c.ownerGone && (c.answered || c.failureCause != "") || c.failureCause != "" && !c.created
 }
 
 // Cause implements eventdriver.TrackedCall.
@@ -32,7 +32,7 @@ func (c *call) Cause() string {
 	switch {
 	case c.Cancelled:
 		return origination.CauseCancelled
-	case !c.ownerGone && c.failed == "": // a comparison found no channel
+	case !c.ownerGone && c.failureCause == "": // a comparison found no channel
 		return cmp.Or(dialStatuses[c.dialStatus], origination.CauseLost)
 	case c.destinationAnswered:
 		return cmp.Or(c.hangup, causeNormal)
@@ -46,7 +46,7 @@ func (c *call) Cause() string {
 		return cmp.Or(c.hangup, dialStatuses[c.dialStatus], c.undialled())
 	}
 
-	return cmp.Or(c.hangup, c.failed, origination.CauseLost)
+	return cmp.Or(c.hangup, c.failureCause, origination.CauseLost)
 }
 
 // undialled returns the cause of a call whose owner has answered and whose Dial sent no event of the

@@ -52,7 +52,7 @@ func (c *call) response(e *ami.Message) []origination.State {
 		c.answered = true
 		return c.Advance(origination.UserAnswered)
 	}
-	c.failed = cmp.Or(reasons[e.Get("Reason")], origination.CauseLost)
+	c.failureCause = cmp.Or(reasons[e.Get("Reason")], origination.CauseLost)
 	return nil
 }
 

@@ -25,11 +25,13 @@ func ownerChannel(callID string) string { return callID + ownerSuffix }
 // be sent.
 func (c Config) originate(order origination.Order) (ami.Action, error) {
 	if err := dialtext.Check(dialtext.Safe,
-		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
-		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
-		dialtext.Value{Field: "id", Text: order.ID, MaxBytes: maxID},
-		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: maxID},
-		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumber}); err != nil {
+		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars,
+			MaxBytes: maxNumberBytes},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars,
+			MaxBytes: maxNumberBytes},
+		dialtext.Value{Field: "id", Text: order.ID, MaxBytes: maxIDBytes},
+		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: maxIDBytes},
+		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumberBytes}); err != nil {
 		return ami.Action{}, err
 	}
 
@@ -37,7 +39,7 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		"account": order.AccountID}
 	if order.Domain != "" {
 		if err := dialtext.Check(dialtext.Safe,
-			dialtext.Value{Field: "domain", Text: order.Domain, MaxBytes: maxDomain}); err != nil {
+			dialtext.Value{Field: "domain", Text: order.Domain, MaxBytes: maxDomainBytes}); err != nil {
 			return ami.Action{}, err
 		}
 		b["domain"] = order.Domain

@@ -11,7 +11,7 @@ const (
 
 // Limits of values in bytes.
 const (
-	maxNumber = 64
-	maxDomain = 253
-	maxID     = 128 // Asterisk's limit for a unique id is 149
+	maxNumberBytes = 64
+	maxDomainBytes = 253
+	maxIDBytes     = 128 // Asterisk's limit for a unique id is 149
 )

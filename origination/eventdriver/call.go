@@ -22,7 +22,7 @@ type Call struct {
 // TrackedCall is a platform's state of an open call, from events and comparisons. It embeds Call.
 type TrackedCall interface {
 	common() *Call
-	Over() bool         // the call has ended
+	HasEnded() bool     // the call has ended
 	Cause() string      // the most specific known cause
 	Channels() []string // channels that may exist; they are hung up when the call is cancelled
 }

@@ -105,7 +105,7 @@ func (d *Driver[C, K]) conclude(c C, change Change) outcome {
 		}
 	}
 
-	if c.Over() {
+	if c.HasEnded() {
 		out.reports = append(out.reports, d.endCall(c)...)
 	}
 

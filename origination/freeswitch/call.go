@@ -49,14 +49,14 @@ func (c *call) Channels() []string {
 	return channels
 }
 
-// Over implements eventdriver.TrackedCall: the owner's answered leg has ended, or the job has failed. The
+// HasEnded implements eventdriver.TrackedCall: the owner's answered leg has ended, or the job has failed. The
 // end of a phone that answered just after another one (LOSE_RACE) does not count.
-func (c *call) Over() bool {
-	over := c.jobCause != ""
+func (c *call) HasEnded() bool {
+	ended := c.jobCause != ""
 	for _, l := range c.legs {
-		over = over || l.owner && l.answered && l.ended && l.cause != causeLost
+		ended = ended || l.owner && l.answered && l.ended && l.cause != causeLost
 	}
-	return over
+	return ended
 }
 
 // Cause implements eventdriver.TrackedCall.

@@ -36,8 +36,8 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 	var channels []eventdriver.Observation[*call]
 	for _, side := range []string{tagDestination, tagOwner} { // see applyChannelState
 		for _, r := range rows {
-			of, job, ok := readTag(r.Tag)
-			if ok && of == side {
+			tagSide, job, ok := readTag(r.Tag)
+			if ok && tagSide == side {
 				channels = append(channels, eventdriver.Observation[*call]{
 					Keys:  []string{job},
 					Apply: func(c *call) eventdriver.Change { return c.applyRow(r, side == tagOwner) },

@@ -60,6 +60,6 @@
 //     channels
 //   - call.go, cause.go: a call of two legs, and its end
 //   - originate_command.go, safe_text.go: the originate command, and which texts may stand in it
-//   - switch_domain.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
+//   - domain_and_rate.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
 //     it takes
 package freeswitch

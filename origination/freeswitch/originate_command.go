@@ -45,17 +45,19 @@ const callTypeVariable = "sip_h_X-" + event.SIPHeaderCallType
 
 // Limits of values in bytes.
 const (
-	maxNumber = 64
-	maxDomain = 253
+	maxNumberBytes = 64
+	maxDomainBytes = 253
 )
 
 // originate returns the command that places the order, whose Domain is the switch's. It returns
 // fault.Invalid for a value that cannot be sent.
 func (c Config) originate(order origination.Order) (string, error) {
 	err := check(
-		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
-		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
-		dialtext.Value{Field: "domain", Text: order.Domain, AlsoAllowed: domainChars, MaxBytes: maxDomain},
+		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars,
+			MaxBytes: maxNumberBytes},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars,
+			MaxBytes: maxNumberBytes},
+		dialtext.Value{Field: "domain", Text: order.Domain, AlsoAllowed: domainChars, MaxBytes: maxDomainBytes},
 		dialtext.Value{Field: "id", Text: order.ID, MaxBytes: 128},
 		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: 128},
 		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: 64},

@@ -71,11 +71,11 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	var placed origination.Placed
 	resource := order.ClickToCallID
 	if resource == "" {
-		made, err := d.provision(ctx, order)
+		created, err := d.provision(ctx, order)
 		if err != nil {
 			return placed, err
 		}
-		placed.ClickToCallID, resource = made, made
+		placed.ClickToCallID, resource = created, created
 	}
 
 	answer, err := d.connect(ctx, order, resource)

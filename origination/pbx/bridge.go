@@ -35,7 +35,7 @@ func (b *bridge) setLeg(s *callSide, local *sip.Negotiator, leg *sip.Leg, agreed
 func (b *bridge) nearAgreed() sip.NegotiatedMedia {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.near.agreed
+	return b.near.agreedMedia
 }
 
 func (b *bridge) nearFormats() []sip.NegotiatedCodec { return b.nearAgreed().Codecs }
@@ -48,7 +48,7 @@ func (b *bridge) startRingTone() {
 }
 
 func (b *bridge) startToneLocked() {
-	format := b.near.agreed.Codecs[0]
+	format := b.near.agreedMedia.Codecs[0]
 	stream := rtp.NewStream(b.near.port,
 		rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
 

@@ -3,8 +3,8 @@
 // the destination once one of them is answered, and connects the two. It also connects the ordinary
 // calls of phones and trunks, and creates the call records and events of all of these.
 //
-// If this is your first change, read driver.go (its interfaces), originate.go (click to call),
-// incoming.go (an ordinary call), ring_group.go (several phones at once) and cdr_builder.go (a leg's
+// If this is your first change, read driver.go (its interfaces), click_to_call.go (click to call),
+// incoming_call.go (an ordinary call), ring_group.go (several phones at once) and cdr_builder.go (a leg's
 // record).
 //
 // It does not transcode, except between the two laws of G.711: a call between phones without a common
@@ -38,15 +38,15 @@
 //
 // # Files
 //
-// Read driver.go, then originate.go and incoming.go.
+// Read driver.go, then click_to_call.go and incoming_call.go.
 //
 //   - driver.go, config.go, settings.go, metrics.go: the driver, settings, metrics
-//   - originate.go, incoming.go: a call that a user orders, that comes from a phone or trunk
+//   - click_to_call.go, incoming_call.go: a call that a user orders, that comes from a phone or trunk
 //   - connect_local_destination.go, transfer.go: a call that goes to an AI session, and from there
 //     to another destination
 //   - call.go, progress_queue.go: a call and its progress
 //   - find_phones.go, ring_group.go: where a number leads, and ringing several phones
-//   - media_side.go, bridge.go, reoffer.go, tone.go, record_call.go: the media of a leg, of two, new offers,
+//   - call_side.go, bridge.go, answer_offer.go, tone.go, record_call.go: the media of a leg, of two, new offers,
 //     tones, recordings
 //   - cdr_builder.go, record_outbox.go, registration_events.go: call records and events, and their way to
 //     Kafka

@@ -33,7 +33,7 @@ func (b *bridge) beginRecording(r localcall.Recording) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.recording = r
-	r.Begin(b.near.agreed)
+	r.Begin(b.near.agreedMedia)
 }
 
 // announce plays samples to both sides, or to the near one if far is nil.
@@ -51,9 +51,9 @@ func (b *bridge) announcedTo(far *callSide) (ports []*rtp.Port, formats []sip.Ne
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopToneLocked()
-	ports, formats = append(ports, b.near.port), append(formats, b.near.agreed.Codecs[0])
+	ports, formats = append(ports, b.near.port), append(formats, b.near.agreedMedia.Codecs[0])
 	if far != nil {
-		ports, formats = append(ports, far.port), append(formats, far.agreed.Codecs[0])
+		ports, formats = append(ports, far.port), append(formats, far.agreedMedia.Codecs[0])
 	}
 	return ports, formats
 }

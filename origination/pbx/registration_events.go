@@ -14,7 +14,7 @@ func (d *Driver) DeviceRegistered(b sip.Binding) {
 
 // DeviceUnregistered implements sip.RegistrationListener.
 func (d *Driver) DeviceUnregistered(b sip.Binding, reason sip.UnregisterReason) {
-	d.publishDeviceEvent(event.DeviceGone, b, string(reason))
+	d.publishDeviceEvent(event.DeviceUnregister, b, string(reason))
 }
 
 func (d *Driver) publishDeviceEvent(kind event.Type, b sip.Binding, reason string) {

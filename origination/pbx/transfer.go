@@ -30,13 +30,13 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
 
-	who := c.newAttempt(origination.OriginTransfer)
+	attempt := c.newAttempt(origination.OriginTransfer)
 	// Without Acquire: the call that is transferred holds its slot.
-	if err := d.admission.Count(ctx, who); err != nil {
+	if err := d.admission.Count(ctx, attempt); err != nil {
 		return err
 	}
 
-	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: who},
+	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: attempt},
 		destination)
 	if err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 
 // Times of a call's steps after it was placed (docs/calls.md).
 const (
-	ownerAnswers       = 300 * time.Millisecond
-	destinationAnswers = ownerAnswers + 600*time.Millisecond
-	hangUp             = destinationAnswers + 2*time.Second
-	noAnswer           = ownerAnswers + 3*time.Second
+	ownerAnswersAfter       = 300 * time.Millisecond
+	destinationAnswersAfter = ownerAnswersAfter + 600*time.Millisecond
+	hangUpAfter             = destinationAnswersAfter + 2*time.Second
+	noAnswerAfter           = ownerAnswersAfter + 3*time.Second
 )
 
 // step is a change of a call at a time after it was placed.
@@ -27,21 +27,21 @@ type step struct {
 func stepsTo(destination string) []step {
 	steps := []step{
 		{origination.RingingUser, 0, ""},
-		{origination.UserAnswered, ownerAnswers, ""},
-		{origination.Dialling, ownerAnswers, ""},
+		{origination.UserAnswered, ownerAnswersAfter, ""},
+		{origination.Dialling, ownerAnswersAfter, ""},
 	}
 
 	switch destination {
 	case "9901":
-		return append(steps, step{origination.Ended, destinationAnswers, "USER_BUSY"})
+		return append(steps, step{origination.Ended, destinationAnswersAfter, "USER_BUSY"})
 	case "9902":
-		return append(steps, step{origination.Ended, destinationAnswers, "CALL_REJECTED"})
+		return append(steps, step{origination.Ended, destinationAnswersAfter, "CALL_REJECTED"})
 	case "9903":
-		return append(steps, step{origination.Ended, noAnswer, "NO_ANSWER"})
+		return append(steps, step{origination.Ended, noAnswerAfter, "NO_ANSWER"})
 	}
 
-	return append(steps, step{origination.Bridged, destinationAnswers, ""},
-		step{origination.Ended, hangUp, "NORMAL_CLEARING"})
+	return append(steps, step{origination.Bridged, destinationAnswersAfter, ""},
+		step{origination.Ended, hangUpAfter, "NORMAL_CLEARING"})
 }
 
 // call is one simulated call. Only its goroutine uses it, except for the channel.
@@ -51,25 +51,25 @@ type call struct {
 	cancelled  chan struct{}
 	cancelOnce sync.Once
 
-	begun       time.Time
-	left        []step                          // steps to come
-	times       map[origination.State]time.Time // when it reached a state
+	begunAt     time.Time
+	stepsLeft   []step                          // steps to come
+	reachedAt   map[origination.State]time.Time // when it reached a state
 	unpublished []publication                   // queued for Kafka, in order
 }
 
 // newCall returns a call that reached state at since. Earlier steps get their regular times.
 func newCall(id string, order origination.Order, since time.Time, state origination.State) *call {
 	c := &call{
-		Order: order, id: id, cancelled: make(chan struct{}), begun: since,
-		times: map[origination.State]time.Time{}, left: stepsTo(order.Destination),
+		Order: order, id: id, cancelled: make(chan struct{}), begunAt: since,
+		reachedAt: map[origination.State]time.Time{}, stepsLeft: stepsTo(order.Destination),
 	}
-	for i, s := range c.left {
+	for i, s := range c.stepsLeft {
 		if s.state == state {
-			c.begun = since.Add(-s.after)
-			for _, past := range c.left[:i+1] {
-				c.times[past.state] = c.begun.Add(past.after)
+			c.begunAt = since.Add(-s.after)
+			for _, past := range c.stepsLeft[:i+1] {
+				c.reachedAt[past.state] = c.begunAt.Add(past.after)
 			}
-			c.left = c.left[i+1:]
+			c.stepsLeft = c.stepsLeft[i+1:]
 			break
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Simulator) run(c *call) {
 
 func (s *Simulator) runSteps(c *call) {
 	last := step{state: origination.Ended}
-	for _, next := range c.left {
+	for _, next := range c.stepsLeft {
 		cause := s.waitFor(c, next)
 		if cause != "" {
 			last.cause = cause
@@ -101,22 +101,22 @@ func (s *Simulator) runSteps(c *call) {
 		}
 
 		c.enter(next.state)
-		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.times[next.state]})
+		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.reachedAt[next.state]})
 	}
 
 	c.end(last.cause)
 	s.publish(c, publishTimeout)
 	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause,
-		At: c.times[origination.Ended]})
+		At: c.reachedAt[origination.Ended]})
 	s.publishRest(c)
 }
 
 // waitFor waits until the step is due. It returns a cause if the call ends before.
 func (s *Simulator) waitFor(c *call, next step) (cause string) {
-	due := time.NewTimer(time.Until(c.begun.Add(next.after)))
+	due := time.NewTimer(time.Until(c.begunAt.Add(next.after)))
 	defer due.Stop()
 
-	if time.Until(c.begun.Add(next.after)) > 0 {
+	if time.Until(c.begunAt.Add(next.after)) > 0 {
 		s.publish(c, publishTimeout)
 	}
 
@@ -132,7 +132,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 
 // enter records that the call reached the state and queues its events.
 func (c *call) enter(state origination.State) {
-	c.times[state] = time.Now()
+	c.reachedAt[state] = time.Now()
 	if state == origination.UserAnswered {
 		c.addRecord(c.startedEvent())
 	}
@@ -140,12 +140,12 @@ func (c *call) enter(state origination.State) {
 
 // end records the end and creates the call's records.
 func (c *call) end(cause string) {
-	c.times[origination.Ended] = time.Now()
+	c.reachedAt[origination.Ended] = time.Now()
 	for _, row := range c.rows(cause) {
 		c.unpublished = append(c.unpublished,
 			func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
-	_, answered := c.times[origination.UserAnswered]
+	_, answered := c.reachedAt[origination.UserAnswered]
 	if answered {
 		c.addRecord(c.finishedEvent(cause))
 	}

@@ -25,21 +25,21 @@ func (c *call) leg(name string) string { return uuid.NewSHA1(legs, []byte(c.id+"
 
 // rows returns the records of the call's legs.
 func (c *call) rows(cause string) []event.CDR {
-	owner := c.row(legOwner, c.begun, c.times[origination.UserAnswered], cause)
+	owner := c.row(legOwner, c.begunAt, c.reachedAt[origination.UserAnswered], cause)
 	owner.Direction, owner.From, owner.To = "outbound", c.Destination, c.Extension
 	owner.CallerIDNumber, owner.CalleeIDNumber = c.Destination, c.Extension
 	owner.PresenceID, owner.OtherLegCallID = c.Extension, c.leg(legLoopback)
 
-	loopback := c.row(legLoopback, c.begun, c.times[origination.UserAnswered], cause)
+	loopback := c.row(legLoopback, c.begunAt, c.reachedAt[origination.UserAnswered], cause)
 	loopback.Direction, loopback.From, loopback.To = "inbound", c.Extension, c.Destination
 	loopback.OriginationCallID, loopback.OtherLegCallID = c.id, c.leg(legOwner)
 	loopback.CustomChannelVars = json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"B"}`)
-	dialled, ok := c.times[origination.Dialling]
+	dialled, ok := c.reachedAt[origination.Dialling]
 	if !ok {
 		return []event.CDR{owner, loopback}
 	}
 
-	destination := c.row(legDestination, dialled, c.times[origination.Bridged], cause)
+	destination := c.row(legDestination, dialled, c.reachedAt[origination.Bridged], cause)
 	destination.Direction, destination.From, destination.To = "outbound", c.Extension, c.Destination
 	destination.CallerIDNumber, destination.CalleeIDNumber = c.Extension, c.Destination
 	destination.OriginationCallID, destination.OtherLegCallID = c.id, c.leg(legLoopback)
@@ -50,7 +50,7 @@ func (c *call) rows(cause string) []event.CDR {
 }
 
 func (c *call) row(leg string, begun, answered time.Time, cause string) event.CDR {
-	start, end := begun.Unix(), c.times[origination.Ended].Unix()
+	start, end := begun.Unix(), c.reachedAt[origination.Ended].Unix()
 	duration := end - start
 	row := event.CDR{
 		AccountID: c.AccountID, CallID: c.leg(leg), InteractionID: c.InteractionID,
@@ -98,7 +98,7 @@ func (c *call) finishedEvent(cause string) []byte {
 }
 
 func (c *call) event(kind event.Type, at origination.State, cause string) []byte {
-	data, _ := json.Marshal(channelEvent{kind, c.AccountID, c.times[at].Unix(), channelData{
+	data, _ := json.Marshal(channelEvent{kind, c.AccountID, c.reachedAt[at].Unix(), channelData{
 		UserID: c.UserID, PresenceID: c.Extension, Destination: c.Destination, CallID: c.leg(legOwner),
 		InteractionID: c.InteractionID, OriginationCallID: c.id, HangupCause: cause, MediaServer: MediaServer,
 	}}) // strings and numbers always marshal

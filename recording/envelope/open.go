@@ -69,7 +69,7 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 	}
 
 	// Also of nothing: without a final chunk the recording was cut short.
-	w.openChunk(w.sealed[:w.buffered], true)
+	w.openChunk(w.sealed[:w.bufferedBytes], true)
 	return h, w.size, w.err
 }
 
@@ -84,7 +84,7 @@ type openingWriter struct {
 	err     error // the first failure
 
 	*buffers
-	buffered int // bytes in sealed: up to a full chunk, which may be the last
+	bufferedBytes int // bytes in sealed: up to a full chunk, which may be the last
 }
 
 // Write implements io.Writer. It opens whole chunks without copying them first.
@@ -92,15 +92,15 @@ func (w *openingWriter) Write(p []byte) (written int, err error) {
 	for written < len(p) && w.err == nil {
 		rest := p[written:]
 		switch {
-		case w.buffered == w.fullLen:
+		case w.bufferedBytes == w.fullLen:
 			w.openChunk(w.sealed[:w.fullLen], false)
-			w.buffered = 0
-		case w.buffered == 0 && len(rest) > w.fullLen:
+			w.bufferedBytes = 0
+		case w.bufferedBytes == 0 && len(rest) > w.fullLen:
 			w.openChunk(rest[:w.fullLen], false)
 			written += w.fullLen
 		default:
-			n := copy(w.sealed[w.buffered:w.fullLen], rest)
-			w.buffered += n
+			n := copy(w.sealed[w.bufferedBytes:w.fullLen], rest)
+			w.bufferedBytes += n
 			written += n
 		}
 	}
@@ -111,15 +111,15 @@ func (w *openingWriter) Write(p []byte) (written int, err error) {
 // ReadFrom implements io.ReaderFrom.
 func (w *openingWriter) ReadFrom(src io.Reader) (read int64, err error) {
 	for w.err == nil {
-		n, err := io.ReadFull(src, w.sealed[w.buffered:w.fullLen+1])
+		n, err := io.ReadFull(src, w.sealed[w.bufferedBytes:w.fullLen+1])
 		read += int64(n)
-		w.buffered += n
+		w.bufferedBytes += n
 
 		switch err {
 		case nil:
 			w.openChunk(w.sealed[:w.fullLen], false)
 			// As in Writer: only what follows shows that a chunk is not the last.
-			w.sealed[0], w.buffered = w.sealed[w.fullLen], 1
+			w.sealed[0], w.bufferedBytes = w.sealed[w.fullLen], 1
 		case io.EOF, io.ErrUnexpectedEOF:
 			return read, nil
 		default:

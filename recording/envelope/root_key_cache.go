@@ -14,11 +14,11 @@ import (
 // that leave the cache are wiped.
 type RootCache struct {
 	maxRoots int
-	nameKey  [keySize]byte // random, so that cache keys are useless outside this process
+	macKey   [keySize]byte // random, so that cache keys are useless outside this process
 
 	mu       sync.Mutex
 	useCount uint64
-	cached   map[cacheKey]*cachedRoot
+	roots    map[cacheKey]*cachedRoot
 	deriving map[cacheKey]chan struct{} // closed when the derivation has ended, with or without an error
 }
 
@@ -34,8 +34,8 @@ func NewRootCache(limit int) (*RootCache, error) {
 	if limit < 1 {
 		return nil, fmt.Errorf("a cache of %d roots", limit)
 	}
-	c := &RootCache{maxRoots: limit, cached: make(map[cacheKey]*cachedRoot), deriving: make(map[cacheKey]chan struct{})}
-	_, err := rand.Read(c.nameKey[:])
+	c := &RootCache{maxRoots: limit, roots: make(map[cacheKey]*cachedRoot), deriving: make(map[cacheKey]chan struct{})}
+	_, err := rand.Read(c.macKey[:])
 	if err != nil {
 		return nil, fmt.Errorf("generating the cache's key: %w", err)
 	}
@@ -68,7 +68,7 @@ func (c *RootCache) findOrStart(name cacheKey) (root *Root, deriving <-chan stru
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if k, ok := c.cached[name]; ok {
+	if k, ok := c.roots[name]; ok {
 		c.useCount++
 		k.lastUse = c.useCount
 		copied := k.root
@@ -95,12 +95,12 @@ func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 	if root == nil {
 		return
 	}
-	if len(c.cached) == c.maxRoots {
+	if len(c.roots) == c.maxRoots {
 		c.evictOldest()
 	}
 
 	c.useCount++
-	c.cached[name] = &cachedRoot{root: *root, lastUse: c.useCount}
+	c.roots[name] = &cachedRoot{root: *root, lastUse: c.useCount}
 }
 
 // evictOldest removes the least recently used root. It scans all roots, because it runs
@@ -108,27 +108,27 @@ func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 func (c *RootCache) evictOldest() {
 	var oldest cacheKey
 	least := c.useCount + 1
-	for name, k := range c.cached {
+	for name, k := range c.roots {
 		if k.lastUse < least {
 			oldest, least = name, k.lastUse
 		}
 	}
-	c.cached[oldest].root.Wipe()
-	delete(c.cached, oldest)
+	c.roots[oldest].root.Wipe()
+	delete(c.roots, oldest)
 }
 
 // Wipe empties the cache.
 func (c *RootCache) Wipe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, k := range c.cached {
+	for _, k := range c.roots {
 		k.root.Wipe()
 	}
-	clear(c.cached)
+	clear(c.roots)
 }
 
 func (c *RootCache) cacheKey(key, salt string, iterations uint32) (name cacheKey) {
-	mac := hmac.New(sha256.New, c.nameKey[:])
+	mac := hmac.New(sha256.New, c.macKey[:])
 	var lengths [12]byte
 	binary.BigEndian.PutUint32(lengths[:], iterations)
 	binary.BigEndian.PutUint64(lengths[4:], uint64(len(key)))

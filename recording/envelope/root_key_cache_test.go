@@ -31,16 +31,16 @@ func TestRootsDeriveOncePerKeyAndForgetTheOldest(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	oldest := c.cached[c.cacheKey("b", "s", Iterations)]
+	oldest := c.roots[c.cacheKey("b", "s", Iterations)]
 	if _, err := c.Root("c", "s", Iterations); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.cached) != 2 || c.cached[c.cacheKey("a", "s", Iterations)] == nil || oldest.root != (Root{}) {
+	if len(c.roots) != 2 || c.roots[c.cacheKey("a", "s", Iterations)] == nil || oldest.root != (Root{}) {
 		t.Error("the root used longest ago should have been wiped and dropped")
 	}
 
 	c.Wipe()
-	if len(c.cached) != 0 {
+	if len(c.roots) != 0 {
 		t.Error("something is left after Wipe")
 	}
 }
@@ -61,8 +61,8 @@ func TestRootsShareTheWork(t *testing.T) {
 	}
 
 	wg.Wait()
-	if c.useCount != 8 || len(c.cached) != 1 || len(c.deriving) != 0 {
-		t.Errorf("%d uses, %d kept, %d in the making", c.useCount, len(c.cached), len(c.deriving))
+	if c.useCount != 8 || len(c.roots) != 1 || len(c.deriving) != 0 {
+		t.Errorf("%d uses, %d kept, %d in the making", c.useCount, len(c.roots), len(c.deriving))
 	}
 }
 

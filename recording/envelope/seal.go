@@ -59,8 +59,8 @@ type Writer struct {
 
 	// A chunk is sealed only when it is known whether it is the last, so up to one full
 	// chunk is buffered; ReadFrom reads one byte more to detect the end.
-	*buffers // nil when closed
-	buffered int
+	*buffers      // nil when closed
+	bufferedBytes int
 }
 
 // NewWriter generates the keys of a new recording and writes its header to dst.
@@ -106,15 +106,15 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 	for written < len(p) && w.err == nil {
 		rest := p[written:]
 		switch {
-		case w.buffered == ChunkSize:
+		case w.bufferedBytes == ChunkSize:
 			w.sealChunk(w.plain[:ChunkSize], false)
-			w.buffered = 0
-		case w.buffered == 0 && len(rest) > ChunkSize:
+			w.bufferedBytes = 0
+		case w.bufferedBytes == 0 && len(rest) > ChunkSize:
 			w.sealChunk(rest[:ChunkSize], false)
 			written += ChunkSize
 		default:
-			n := copy(w.plain[w.buffered:ChunkSize], rest)
-			w.buffered += n
+			n := copy(w.plain[w.bufferedBytes:ChunkSize], rest)
+			w.bufferedBytes += n
 			written += n
 		}
 	}
@@ -125,15 +125,15 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 // ReadFrom implements io.ReaderFrom.
 func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 	for w.err == nil {
-		n, err := io.ReadFull(src, w.plain[w.buffered:ChunkSize+1])
+		n, err := io.ReadFull(src, w.plain[w.bufferedBytes:ChunkSize+1])
 		read += int64(n)
-		w.buffered += n
+		w.bufferedBytes += n
 
 		switch err {
 		case nil:
 			w.sealChunk(w.plain[:ChunkSize], false)
 			// The byte behind the chunk showed that it is not the last, and begins the next.
-			w.plain[0], w.buffered = w.plain[ChunkSize], 1
+			w.plain[0], w.bufferedBytes = w.plain[ChunkSize], 1
 		case io.EOF, io.ErrUnexpectedEOF:
 			return read, nil
 		default:
@@ -147,7 +147,7 @@ func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 // Close seals the final chunk. It does not close dst.
 func (w *Writer) Close() error {
 	if w.err == nil {
-		w.sealChunk(w.plain[:w.buffered], true)
+		w.sealChunk(w.plain[:w.bufferedBytes], true)
 	}
 	return w.finish(w.err)
 }

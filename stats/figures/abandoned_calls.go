@@ -40,7 +40,7 @@ type AbandonedFilter struct {
 // parameter.
 func ParseAbandonedFilter(values url.Values, accept string) (AbandonedFilter, error) {
 	q := report.NewQuery(values)
-	f := AbandonedFilter{QueueID: q.Text("queue_id", maxID), Caller: q.Text("caller", maxID),
+	f := AbandonedFilter{QueueID: q.Text("queue_id", maxIDBytes), Caller: q.Text("caller", maxIDBytes),
 		Filter: q.FilterOfRange(accept)}
 	return f, q.Err()
 }

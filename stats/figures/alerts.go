@@ -42,8 +42,9 @@ type AlertFilter struct {
 func ParseAlertFilter(values url.Values) (AlertFilter, error) {
 	q := report.NewQuery(values)
 
-	f := AlertFilter{State: q.Get("state"), QueueID: q.Text("queue_id", maxID), AgentID: q.Text("agent_id", maxID),
-		Filter: q.Filter()}
+	f := AlertFilter{State: q.Get("state"), QueueID: q.Text("queue_id", maxIDBytes),
+		AgentID: q.Text("agent_id", maxIDBytes),
+		Filter:  q.Filter()}
 	switch f.State {
 	case "":
 		f.State = AlertsActive

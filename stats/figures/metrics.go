@@ -21,7 +21,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries: f.Counter("trunkline_figures_retries_total",
 			"Attempts repeated because Kafka or the database was unavailable."),
 		delay: f.NewHistogram(
-			metric.Native("trunkline_figures_delay_seconds",
+			metric.NativeHistogram("trunkline_figures_delay_seconds",
 				"Time from the Kafka timestamp of a batch's first record until its rows are stored.", 160)),
 	}
 }

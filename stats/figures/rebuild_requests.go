@@ -14,9 +14,9 @@ import (
 type Rebuilds struct {
 	db *sqldb.DB
 
-	mu      sync.Mutex
-	changes *sqldb.ChangeWatch
-	open    []stats.Rebuild // as of the last read
+	mu           sync.Mutex
+	changes      *sqldb.ChangeWatch
+	openRebuilds []stats.Rebuild // as of the last read
 }
 
 // Rebuilds returns the store of rebuild requests.
@@ -67,10 +67,10 @@ func (r *Rebuilds) ListOpen(ctx context.Context) ([]stats.Rebuild, error) {
 
 	// Asked each second: an unchanged database answers from memory.
 	err := r.changes.Poll(func() (err error) {
-		r.open, err = r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
+		r.openRebuilds, err = r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
 		return err
 	})
-	return slices.Clone(r.open), err
+	return slices.Clone(r.openRebuilds), err
 }
 
 func (r *Rebuilds) listWhere(ctx context.Context, where string, args ...any) ([]stats.Rebuild, error) {

@@ -27,13 +27,13 @@ const (
 	ByInterval GroupBy = "interval" // one row an interval, of all queues or agents; its id is ""
 )
 
-const maxID = 256 // bytes, as of the fold
+const maxIDBytes = 256 // bytes, as of the fold
 
 // ParseFilter parses a request's query and Accept header. Its error names every
 // invalid parameter. It ignores unknown parameters.
 func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	q := report.NewQuery(values)
-	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxID), Filter: q.FilterOfRange(accept)}
+	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxIDBytes), Filter: q.FilterOfRange(accept)}
 	switch q.Get("interval") {
 	case "", "900":
 	case "3600":

@@ -31,7 +31,7 @@ type Conn struct {
 }
 
 func newConn(client *Client, nc net.Conn) *Conn {
-	source := &pingingReader{net: nc}
+	source := &pingingReader{conn: nc}
 	return &Conn{
 		Conn: eventconn.New(&client.conn, nc, (*Message).memory), client: client,
 		in: bufio.NewReaderSize(source, 64<<10), source: source,
@@ -144,22 +144,22 @@ const maxPings = 20
 // wakes the thread of a connection for a new event is lost between the look for events and the wait for
 // input, and the event stays there until there is another one, or input.
 type pingingReader struct {
-	net      net.Conn
+	conn     net.Conn
 	interval time.Duration
 	ping     func() error
 }
 
 func (r *pingingReader) Read(b []byte) (int, error) {
 	if r.interval == 0 {
-		return r.net.Read(b)
+		return r.conn.Read(b)
 	}
 
 	for pings := 0; ; pings++ {
-		if err := r.net.SetReadDeadline(time.Now().Add(r.interval)); err != nil {
+		if err := r.conn.SetReadDeadline(time.Now().Add(r.interval)); err != nil {
 			return 0, err
 		}
 
-		n, err := r.net.Read(b)
+		n, err := r.conn.Read(b)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}

@@ -8,13 +8,13 @@ import (
 
 // oggOpus is a WAV file as Ogg Opus.
 type oggOpus struct {
-	wav     *WAV
-	encoder *opusEncoder
-	ogg     oggWriter
-	encoded bytes.Buffer // that is not read yet
-	pcm     []int16      // of a frame
-	skip    int          // samples of a channel that the decoder skips at the start
-	ended   bool
+	wav            *WAV
+	encoder        *opusEncoder
+	ogg            oggWriter
+	encoded        bytes.Buffer // that is not read yet
+	pcm            []int16      // of a frame
+	preSkipSamples int          // samples of a channel that the decoder skips at the start
+	ended          bool
 }
 
 // oggFrame is the length of a frame in milliseconds: few enough for speech, and long enough that the container's
@@ -30,8 +30,8 @@ func NewOggOpus(wav *WAV) (io.Reader, error) {
 	}
 
 	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrame/1000),
-		skip: encoder.encoder.Lookahead()}
-	o.ogg, err = newOggWriter(&o.encoded, wav, o.ticks(o.skip))
+		preSkipSamples: encoder.encoder.Lookahead()}
+	o.ogg, err = newOggWriter(&o.encoded, wav, o.ticks(o.preSkipSamples))
 	if err != nil {
 		return nil, fmt.Errorf("audio: ogg: %w", err)
 	}
@@ -65,7 +65,7 @@ func (o *oggOpus) encodeNext() error {
 	}
 
 	clear(o.pcm[n:])
-	rest := n/o.wav.Channels + o.skip
+	rest := n/o.wav.Channels + o.preSkipSamples
 	if rest > frame {
 		if err := o.write(frame); err != nil {
 			return err

@@ -86,7 +86,7 @@ func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
 	for n > 0 {
 		decoded, err := d.decoder.DecodeInt16(nil, d.scratch[:min(len(d.scratch), FrameSamples(d.rate))])
 		if err != nil || decoded == 0 {
-			return append(pcm, d.zeros(n)...)
+			return append(pcm, d.silence(n)...)
 		}
 
 		decoded = min(decoded, n)
@@ -97,7 +97,7 @@ func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
 	return pcm
 }
 
-func (d *opusDecoder) zeros(n int) []int16 {
+func (d *opusDecoder) silence(n int) []int16 {
 	n = min(n, len(d.scratch))
 	clear(d.scratch[:n])
 	return d.scratch[:n]

@@ -9,12 +9,12 @@ import (
 // lower rate (3400 Hz of 8000), its stop band begins at 0.575 (4600 Hz) with about -90 dB, and its
 // delay is 2.5 ms at 8000 Hz.
 type Resampler struct {
-	up, down      int         // output rate / input rate, reduced
-	phases        [][]float32 // taps of each of the up phases, oldest sample first
-	taps          int         // number of taps in one phase
-	history       []float32   // the last taps-1 samples, then the new ones
-	phase         int         // phase of the next output sample
-	trailingZeros int         // number of zero samples at the end of history
+	upFactor, downFactor int         // output rate / input rate, reduced
+	phases               [][]float32 // taps of each of the up phases, oldest sample first
+	taps                 int         // number of taps in one phase
+	history              []float32   // the last taps-1 samples, then the new ones
+	phase                int         // phase of the next output sample
+	trailingZeros        int         // number of zero samples at the end of history
 }
 
 const (
@@ -31,14 +31,14 @@ func NewResampler(from, to int) (*Resampler, error) {
 	}
 
 	divisor := gcd(from, to)
-	r := &Resampler{up: to / divisor, down: from / divisor}
+	r := &Resampler{upFactor: to / divisor, downFactor: from / divisor}
 	r.taps, _ = tapsFor(from, to)
-	prototype := lowPass(r.taps*r.up, 0.5/float64(max(r.up, r.down)), float64(r.up))
+	prototype := lowPass(r.taps*r.upFactor, 0.5/float64(max(r.upFactor, r.downFactor)), float64(r.upFactor))
 
-	for phase := range r.up {
+	for phase := range r.upFactor {
 		taps := make([]float32, r.taps)
 		for i := range taps {
-			taps[len(taps)-1-i] = float32(prototype[i*r.up+phase])
+			taps[len(taps)-1-i] = float32(prototype[i*r.upFactor+phase])
 		}
 		r.phases = append(r.phases, taps)
 	}
@@ -79,9 +79,9 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 			out = append(out, roundToInt16(dot(r.phases[r.phase], r.history[start:start+r.taps])))
 		}
 
-		r.phase += r.down
-		start += r.phase / r.up
-		r.phase %= r.up
+		r.phase += r.downFactor
+		start += r.phase / r.upFactor
+		r.phase %= r.upFactor
 	}
 
 	// Drop the samples before the filter's window.

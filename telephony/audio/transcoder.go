@@ -5,15 +5,15 @@ import "fmt"
 // Transcoder converts packets of one format into frames of another: it decodes, resamples and encodes. Opus
 // codecs decode and encode at the other side's rate where they support it.
 type Transcoder struct {
-	from, to  Format
-	decoder   Decoder
-	resampler *Resampler // nil if the rates are equal
-	encoder   Encoder
-	inRate    int     // decoder's rate in Hz
-	outRate   int     // encoder's rate in Hz
-	decoded   []int16 // samples waiting to be resampled; reused
-	resampled []int16 // samples waiting to be encoded, at outRate
-	lastLevel Level
+	from, to         Format
+	decoder          Decoder
+	resampler        *Resampler // nil if the rates are equal
+	encoder          Encoder
+	inRate           int     // decoder's rate in Hz
+	outRate          int     // encoder's rate in Hz
+	decodedSamples   []int16 // samples waiting to be resampled; reused
+	resampledSamples []int16 // samples waiting to be encoded, at outRate
+	lastLevel        Level
 }
 
 // Level is the loudness of a frame: the mean magnitude of its samples.
@@ -53,8 +53,8 @@ func NewTranscoder(from, to Format) (*Transcoder, error) {
 		}
 	}
 
-	p.decoded = make([]int16, 0, 2*FrameSamples(p.inRate))
-	p.resampled = make([]int16, 0, 2*FrameSamples(p.outRate))
+	p.decodedSamples = make([]int16, 0, 2*FrameSamples(p.inRate))
+	p.resampledSamples = make([]int16, 0, 2*FrameSamples(p.outRate))
 	return p, nil
 }
 
@@ -70,7 +70,7 @@ func opusRateFor(rate int) int {
 
 // Decode decodes a packet. It conceals a packet that cannot be decoded and returns the error.
 func (t *Transcoder) Decode(packet []byte) error {
-	pcm, err := t.decoder.Decode(t.decoded[:0], packet)
+	pcm, err := t.decoder.Decode(t.decodedSamples[:0], packet)
 	if err != nil {
 		t.Conceal(t.from.Samples(packet))
 		return err
@@ -81,13 +81,13 @@ func (t *Transcoder) Decode(packet []byte) error {
 
 // Conceal conceals a number of samples of the incoming format's clock.
 func (t *Transcoder) Conceal(samples int) {
-	t.resample(t.decoder.Conceal(t.decoded[:0], samples*t.inRate/t.from.Rate))
+	t.resample(t.decoder.Conceal(t.decodedSamples[:0], samples*t.inRate/t.from.Rate))
 }
 
 // AddSilence adds a number of silent samples of the incoming format's clock, for audio that was never
 // sent.
 func (t *Transcoder) AddSilence(samples int) {
-	pcm := t.decoded[:0]
+	pcm := t.decodedSamples[:0]
 	for range samples * t.inRate / t.from.Rate {
 		pcm = append(pcm, 0)
 	}
@@ -95,17 +95,17 @@ func (t *Transcoder) AddSilence(samples int) {
 }
 
 func (t *Transcoder) resample(pcm []int16) {
-	t.decoded = pcm[:0]
+	t.decodedSamples = pcm[:0]
 	if t.resampler == nil {
-		t.resampled = append(t.resampled, pcm...)
+		t.resampledSamples = append(t.resampledSamples, pcm...)
 		return
 	}
-	t.resampled = t.resampler.Process(t.resampled, pcm)
+	t.resampledSamples = t.resampler.Process(t.resampledSamples, pcm)
 }
 
 // SamplesNeeded returns the number of samples of the incoming clock that are missing for a complete frame.
 func (t *Transcoder) SamplesNeeded() int {
-	short := FrameSamples(t.outRate) - len(t.resampled)
+	short := FrameSamples(t.outRate) - len(t.resampledSamples)
 	if short <= 0 {
 		return 0
 	}
@@ -115,12 +115,12 @@ func (t *Transcoder) SamplesNeeded() int {
 // EncodeFrame appends one encoded frame to packet. It may be called only when SamplesNeeded returns 0.
 func (t *Transcoder) EncodeFrame(packet []byte) ([]byte, error) {
 	n := FrameSamples(t.outRate)
-	if len(t.resampled) < n {
-		return packet, fmt.Errorf("audio: frame needs %d samples, %d available", n, len(t.resampled))
+	if len(t.resampledSamples) < n {
+		return packet, fmt.Errorf("audio: frame needs %d samples, %d available", n, len(t.resampledSamples))
 	}
-	t.lastLevel = loudness(t.resampled[:n])
-	packet, err := t.encoder.Encode(packet, t.resampled[:n])
-	t.resampled = t.resampled[:copy(t.resampled, t.resampled[n:])]
+	t.lastLevel = loudness(t.resampledSamples[:n])
+	packet, err := t.encoder.Encode(packet, t.resampledSamples[:n])
+	t.resampledSamples = t.resampledSamples[:copy(t.resampledSamples, t.resampledSamples[n:])]
 	return packet, err
 }
 

@@ -220,7 +220,7 @@ func FuzzOpusPacket(f *testing.F) {
 		}
 
 		_ = path.Decode(packet) // an error, or audio; never more than a packet holds
-		if n := len(path.resampled); n > 8000*maxOpusMillis/1000 {
+		if n := len(path.resampledSamples); n > 8000*maxOpusMillis/1000 {
 			t.Fatalf("%d samples from one packet", n)
 		}
 	})

@@ -20,8 +20,8 @@ type WAV struct {
 	bytes   []byte
 }
 
-// maxWAVFormat is the size of the largest fmt chunk that is read.
-const maxWAVFormat = 1 << 10
+// maxWAVFormatBytes is the size of the largest fmt chunk that is read.
+const maxWAVFormatBytes = 1 << 10
 
 // NewWAV reads the header of a WAV file. A recorder that was killed leaves a size of its own making: samples are
 // read to the end of the file at most.
@@ -51,7 +51,7 @@ func NewWAV(file io.Reader) (*WAV, error) {
 			return w, nil
 		}
 
-		if name == "fmt " && size <= maxWAVFormat {
+		if name == "fmt " && size <= maxWAVFormatBytes {
 			// Chunks are padded to an even length.
 			format := make([]byte, size+size%2)
 			if err := readWAV(file, format); err != nil {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const maxResponse = 64 << 20 // bytes
+const maxResponseBytes = 64 << 20 // bytes
 
 var (
 	// ErrKeyRefused is wrapped by the error of a refused login.
@@ -217,9 +217,9 @@ func (c *Client) roundTrip(ctx context.Context, method, path, token string, data
 		return fmt.Errorf("asking Crossbar: %w", newRefusal(response))
 	}
 
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-	if err == nil && len(text) > maxResponse {
-		err = fmt.Errorf("it has over %d bytes", maxResponse)
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	if err == nil && len(text) > maxResponseBytes {
+		err = fmt.Errorf("it has over %d bytes", maxResponseBytes)
 	}
 	if err == nil && answer.Data != nil {
 		err = json.Unmarshal(text, answer)

@@ -22,20 +22,20 @@ type APIResult struct {
 	Err    error
 }
 
-// maxPipelined is the number of commands that APIs sends before it waits for the first response.
-const maxPipelined = 64
+// maxPipelinedCommands is the number of commands that APIs sends before it waits for the first response.
+const maxPipelinedCommands = 64
 
 // APIBatch runs api commands as API does and returns their answers in the same order. It sends a command
 // before the response to the previous one has arrived.
 func (c *Conn) APIBatch(ctx context.Context, commands []string) []APIResult {
 	answers := make([]APIResult, len(commands))
 	replies := make([]chan frame, len(commands))
-	for i := range len(commands) + maxPipelined {
+	for i := range len(commands) + maxPipelinedCommands {
 		if i < len(commands) {
 			replies[i], answers[i].Err = c.send("api " + commands[i])
 		}
 
-		index := i - maxPipelined
+		index := i - maxPipelinedCommands
 		if index >= 0 {
 			var f frame
 			if answers[index].Err == nil {

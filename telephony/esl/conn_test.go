@@ -186,12 +186,12 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 
 // Commands are sent without waiting for the answers, and not all at once.
 func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
-	const commands = 3*maxPipelined + 7
+	const commands = 3*maxPipelinedCommands + 7
 	address := serve(t, func(p *peer) {
 		p.login()
 		for answered := 0; answered < commands; {
 			var read []string
-			for len(read) < min(maxPipelined, commands-answered) { // before the first of them is answered
+			for len(read) < min(maxPipelinedCommands, commands-answered) { // before the first of them is answered
 				command, err := p.command()
 				if err != nil {
 					return
@@ -209,7 +209,7 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 		}
 	})
 
-	c := dialClient(t, Config{Address: address, MaxPending: 2 * maxPipelined})
+	c := dialClient(t, Config{Address: address, MaxPending: 2 * maxPipelinedCommands})
 	var all []string
 	for i := range commands {
 		all = append(all, fmt.Sprint("echo ", i))

@@ -4,9 +4,9 @@ import "encoding/binary"
 
 const (
 	headerSize = 12
-	// maxPacket is the largest packet sent or received, in bytes: one Ethernet frame.
-	maxPacket = 1500
-	version2  = 2 << 6
+	// maxPacketBytes is the largest packet sent or received, in bytes: one Ethernet frame.
+	maxPacketBytes = 1500
+	version2       = 2 << 6
 
 	hasPadding   = 1 << 5
 	hasExtension = 1 << 4

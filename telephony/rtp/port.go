@@ -172,7 +172,7 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		}
 	}
 
-	if len(b) > maxPacket || !packet.parse(b) {
+	if len(b) > maxPacketBytes || !packet.parse(b) {
 		dropped[dropMalformed].Inc()
 		return
 	}

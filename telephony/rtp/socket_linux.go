@@ -127,7 +127,7 @@ func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 
 // datagramBuffer is the buffer for received datagrams.
 type datagramBuffer struct {
-	bytes [maxPacket + 1]byte // one byte more detects truncation
+	bytes [maxPacketBytes + 1]byte // one byte more detects truncation
 	from  unix.RawSockaddrAny
 	size  uint32
 }

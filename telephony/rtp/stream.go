@@ -51,7 +51,7 @@ type Stream struct {
 	timestamp   uint32
 	inSilence   bool // the last frame was not sent: the next packet begins a talkspurt
 	sendingDTMF bool // a digit is being sent in place of audio
-	buffer      [maxPacket]byte
+	buffer      [maxPacketBytes]byte
 }
 
 // NewStream returns a stream. Its packets continue the numbering of the port's earlier packets.
@@ -62,7 +62,7 @@ func NewStream(port *Port, format Format) *Stream {
 // Send sends one frame immediately; the caller keeps the pace. While a key press is being sent, frames
 // are dropped and the timestamp advances.
 func (s *Stream) Send(payload []byte) error {
-	if len(payload) > maxPacket-headerSize {
+	if len(payload) > maxPacketBytes-headerSize {
 		return fault.New(fault.KindTooLarge, "media frame of %d bytes is too large", len(payload))
 	}
 
@@ -93,7 +93,7 @@ func (s *Stream) sendPacket(payloadType uint8, marker bool, timestamp uint32, pa
 // Run sends the frames of source at fixed deadlines until ctx ends. It drops the frames of deadlines
 // that it missed by more than maxCatchUp.
 func (s *Stream) Run(ctx context.Context, source Source) {
-	var frame [maxPacket - headerSize]byte
+	var frame [maxPacketBytes - headerSize]byte
 	deadline := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()

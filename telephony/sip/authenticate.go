@@ -98,7 +98,7 @@ func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, 
 // admitCaller checks the caller of an INVITE and returns its user. If it returns false, it has answered.
 func (g *registrar) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
 	source netip.AddrPort) (User, bool) {
-	if g.transports.guard.isTrusted(source.Addr()) {
+	if g.transports.limiter.isTrusted(source.Addr()) {
 		return User{}, true
 	}
 

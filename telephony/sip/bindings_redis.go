@@ -217,8 +217,8 @@ func (r *RedisBindings) expireMember(ctx context.Context, member string, now tim
 		return Binding{}, false, fmt.Errorf("parsing an expired phone: %w", err)
 	}
 
-	taken, err := r.client.ZRem(ctx, r.expiryKey(), member).Result()
-	if err != nil || taken == 0 {
+	removed, err := r.client.ZRem(ctx, r.expiryKey(), member).Result()
+	if err != nil || removed == 0 {
 		return Binding{}, false, wrapUnavailable(err, "removing an expired phone")
 	}
 

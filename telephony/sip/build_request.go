@@ -197,7 +197,7 @@ var errNoAnswer = errors.New("sip: no answer")
 
 // transact sends a request other than INVITE and returns its final response.
 func (t *transports) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
-	tx, err := t.transactions.Request(ctx, r)
+	tx, err := t.transactionLayer.Request(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("sending a %s: %w", r.Method, err)
 	}

@@ -32,7 +32,7 @@ func (t *transports) isProven(r *sipmsg.Request) bool {
 		return true
 	}
 	source, err := netip.ParseAddrPort(r.Source())
-	return err == nil && t.guard.isProven(source)
+	return err == nil && t.limiter.isProven(source)
 }
 
 // markProven records that the sender of a message receives our messages.
@@ -42,7 +42,7 @@ func (t *transports) markProven(m sipmsg.Message) {
 	}
 	source, err := netip.ParseAddrPort(m.Source())
 	if err == nil {
-		t.guard.markProven(source)
+		t.limiter.markProven(source)
 	}
 }
 

@@ -103,7 +103,7 @@ func (d *dialogs) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error)
 	}
 
 	for attempt := 0; ; attempt++ {
-		tx, err := d.transports.transactions.Request(ctx, invite)
+		tx, err := d.transports.transactionLayer.Request(ctx, invite)
 		if err != nil {
 			return nil, d.sendFailure(ctx, err)
 		}

@@ -45,7 +45,7 @@ func (l *Leg) nextHop() string {
 	}
 
 	host, err := netip.ParseAddr(strings.Trim(hop.Host, "[]"))
-	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.transports.guard.isTrusted(host) {
+	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.transports.limiter.isTrusted(host) {
 		return l.peerAddr.String()
 	}
 
@@ -75,7 +75,7 @@ func (l *Leg) sendAcks(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*si
 
 // writeAck sends an ACK, which has no transaction.
 func (l *Leg) writeAck(ack *sipmsg.Request) {
-	if err := l.transports.transport.WriteMsg(ack); err != nil {
+	if err := l.transports.transportLayer.WriteMsg(ack); err != nil {
 		l.transports.log.Debug("sending an ACK failed", "error", err)
 	}
 }

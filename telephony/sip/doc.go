@@ -47,7 +47,7 @@
 // without its ACK) are tasks; Run waits up to three seconds for them.
 //
 // Lock order: Invite.mu, then Leg.mu, then dialogs.mu. None is held while
-// waiting for a message. The stack calls transports.guard before it parses a
+// waiting for a message. The stack calls transports.limiter before it parses a
 // message. It calls a transaction's OnCancel and OnTerminate with its own lock
 // held, so they only end a context.
 //
@@ -63,7 +63,8 @@
 // A Server has transports (sockets and what is sent), dialogs (legs) and a registrar (phones), which use
 // what stands before them in this list, and know nothing of the Server.
 //
-//   - server.go, config.go, settings.go, metrics.go, tasks.go, panics.go: the server, settings,
+//   - server.go, config.go, settings.go, metrics.go, background_tasks.go, parse_session_safely.go: the server,
+//     settings,
 //     metrics, goroutines, panics in the parser
 //   - transports.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
 //     stack_logger.go: what comes in: sockets, checks before the parser, limits for sources, responses to

@@ -170,7 +170,7 @@ func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	before := heap()
 	f.flood(s, probe, count, kinds...)
 	grown := int64(heap()) - int64(before)
-	size := s.transports.transport.Pool("udp").Size()
+	size := s.transports.transportLayer.Pool("udp").Size()
 	t.Logf("%d forged datagrams: %d connections, heap grew by %d kB", count, size, grown>>10)
 
 	if size > peers+2 { // and the listener under two names
@@ -195,7 +195,7 @@ func BenchmarkForgedDatagrams(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(before)/(1<<20), "MB-before")
 	b.ReportMetric(float64(heap())/(1<<20), "MB-after")
-	b.ReportMetric(float64(s.transports.transport.Pool("udp").Size()), "connections")
+	b.ReportMetric(float64(s.transports.transportLayer.Pool("udp").Size()), "connections")
 }
 
 func TestOnlyOurBranchesAreRecognised(t *testing.T) {

@@ -76,7 +76,7 @@ func (l *Leg) MediaHosts(described netip.Addr) []netip.Addr {
 }
 
 func (t *transports) allowedMediaHosts(signalling, described netip.Addr) []netip.Addr {
-	if described.IsValid() && t.guard.isTrusted(described) {
+	if described.IsValid() && t.limiter.isTrusted(described) {
 		return []netip.Addr{signalling, described}
 	}
 	return []netip.Addr{signalling}

@@ -103,8 +103,8 @@ func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 		codecs = append(codecs, events)
 	}
 
-	return n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejected), agreed,
-		nil
+	session := n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejectedStreams)
+	return session, agreed, nil
 }
 
 func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
@@ -173,7 +173,7 @@ func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption 
 	next := Session{
 		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
 		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto,
-		audioIndex: audio, rejected: others,
+		audioIndex: audio, rejectedStreams: others,
 	}
 	if n.lastSent.Codecs != nil &&
 		(direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) ||

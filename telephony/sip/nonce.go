@@ -19,7 +19,7 @@ type nonces struct {
 	lifetime time.Duration
 
 	mu        sync.Mutex
-	used      map[string]nonceUse
+	uses      map[string]nonceUse
 	lastSweep time.Time
 }
 
@@ -39,7 +39,7 @@ const (
 )
 
 func newNonces(key [32]byte, lifetime time.Duration) *nonces {
-	return &nonces{key: key, lifetime: lifetime, used: map[string]nonceUse{}}
+	return &nonces{key: key, lifetime: lifetime, uses: map[string]nonceUse{}}
 }
 
 // issue returns a nonce for an address.
@@ -78,18 +78,18 @@ func (n *nonces) recordUse(nonce string, count int, now time.Time) bool {
 
 	if now.Sub(n.lastSweep) > n.lifetime {
 		n.lastSweep = now
-		for stored, c := range n.used {
+		for stored, c := range n.uses {
 			if now.After(c.expires) {
-				delete(n.used, stored)
+				delete(n.uses, stored)
 			}
 		}
 	}
 
-	last, seen := n.used[nonce]
-	if seen && count <= last.count || !seen && len(n.used) >= maxNonces {
+	last, seen := n.uses[nonce]
+	if seen && count <= last.count || !seen && len(n.uses) >= maxNonces {
 		return false
 	}
 
-	n.used[nonce] = nonceUse{count: count, expires: now.Add(n.lifetime)}
+	n.uses[nonce] = nonceUse{count: count, expires: now.Add(n.lifetime)}
 	return true
 }

@@ -201,7 +201,7 @@ func (l *Leg) reportReferStatus(outcome chan int, code int, final bool) {
 
 // parseSipfrag parses the status of a message/sipfrag body (RFC 3420).
 func parseSipfrag(body []byte) (int, error) {
-	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
+	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLineBytes)]), "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 2 || !strings.HasPrefix(fields[0], "SIP/") {
 		return 0, fmt.Errorf("sip: NOTIFY without a status")
@@ -215,7 +215,7 @@ func parseSipfrag(body []byte) (int, error) {
 	return code, nil
 }
 
-const maxStatusLine = 256
+const maxStatusLineBytes = 256
 
 // handleRefer declines a REFER from the peer. The call is unchanged.
 func (d *dialogs) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {

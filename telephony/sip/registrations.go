@@ -49,7 +49,7 @@ type registerChanges struct {
 	sequence  uint32
 }
 
-const maxContact = 512
+const maxContactBytes = 512
 
 func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.AddrPort) (registerChanges, status) {
 	now := time.Now()
@@ -81,7 +81,7 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 		uri := contact.Address.String()
 		scheme := contact.Address.Scheme
 		if scheme != "sip" && (scheme != "sips" || r.Transport() != transportTLS) || contact.Address.Host == "" ||
-			len(uri) > maxContact || len(requested.contacts) >= g.maxContacts {
+			len(uri) > maxContactBytes || len(requested.contacts) >= g.maxContacts {
 			return requested, status{400, "Bad Contact"}
 		}
 

@@ -58,7 +58,7 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 	defer l.endOffer()
 
 	for attempt := 0; ; attempt++ {
-		tx, err := l.transports.transactions.Request(l.ctx, request)
+		tx, err := l.transports.transactionLayer.Request(l.ctx, request)
 		if err != nil {
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		}

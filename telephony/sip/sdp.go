@@ -55,8 +55,8 @@ type Session struct {
 	// description of plain RTP may have some too: the other side may then choose SRTP.
 	Crypto []srtp.Attribute
 
-	audioIndex int // index of the audio among the media lines
-	rejected   []rejectedMedia
+	audioIndex      int // index of the audio among the media lines
+	rejectedStreams []rejectedMedia
 }
 
 // rejectedMedia is a rejected media line; nil stands for the audio line.
@@ -64,14 +64,14 @@ type rejectedMedia = *sdp.MediaDescription
 
 const (
 	packetTime = 20 * time.Millisecond
-	// maxSDP is the largest accepted body in bytes.
-	maxSDP = 16 << 10
+	// maxSDPBytes is the largest accepted body in bytes.
+	maxSDPBytes = 16 << 10
 )
 
 // ParseSession parses a session description. The error is fault.KindInvalid if it is malformed, and
 // fault.KindUnsupported if it has no usable audio.
 func ParseSession(body []byte) (*Session, error) {
-	if len(body) > maxSDP {
+	if len(body) > maxSDPBytes {
 		return nil, fault.Invalid("the session description is too long")
 	}
 
@@ -89,14 +89,14 @@ func ParseSession(body []byte) (*Session, error) {
 	for i, media := range d.MediaDescriptions {
 		if s.audioIndex < 0 && isAudio(media) {
 			s.audioIndex = i
-			s.rejected = append(s.rejected, nil)
+			s.rejectedStreams = append(s.rejectedStreams, nil)
 			if err := s.readAudio(&d, media); err != nil {
 				return nil, err
 			}
 			continue
 		}
 
-		s.rejected = append(s.rejected, rejectMedia(media))
+		s.rejectedStreams = append(s.rejectedStreams, rejectMedia(media))
 	}
 
 	if s.audioIndex < 0 {
@@ -129,7 +129,7 @@ func isProfile(media *sdp.MediaDescription, profile string) bool {
 func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
 	var found []srtp.Attribute
 	for _, a := range media.Attributes {
-		if a.Key != "crypto" || len(found) == maxCrypto {
+		if a.Key != "crypto" || len(found) == maxCryptoLines {
 			continue
 		}
 
@@ -142,8 +142,8 @@ func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
 	return found
 }
 
-// maxCrypto is the number of crypto attributes that are read.
-const maxCrypto = 16
+// maxCryptoLines is the number of crypto attributes that are read.
+const maxCryptoLines = 16
 
 // rejectMedia returns the media line that rejects one of an offer: port 0.
 func rejectMedia(media *sdp.MediaDescription) rejectedMedia {

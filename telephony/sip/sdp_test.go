@@ -45,7 +45,7 @@ func TestParseSessionRefuses(t *testing.T) {
 		"a name for address": {[2]string{"c=IN IP4 192.0.2.9", "c=IN IP4 phone.example"}, fault.KindInvalid},
 		"no address":         {[2]string{"c=IN IP4 192.0.2.9\r\n", ""}, fault.KindInvalid},
 		"no SDP":             {[2]string{"v=0", "hello"}, fault.KindInvalid},
-		"too long":           {[2]string{"s=-", "s=" + strings.Repeat("x", maxSDP)}, fault.KindInvalid},
+		"too long":           {[2]string{"s=-", "s=" + strings.Repeat("x", maxSDPBytes)}, fault.KindInvalid},
 	}
 
 	for name, c := range cases {

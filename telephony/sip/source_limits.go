@@ -15,26 +15,26 @@ import (
 // sourceLimiter limits the load from untrusted addresses, and the bytes sent to them. It is called for each
 // datagram, or read from a stream, before parsing.
 type sourceLimiter struct {
-	limits    Limits
-	trusted   []netip.Prefix
-	branches  *branchSigner
-	metrics   *metrics
-	overall   *rate.Limiter
-	seed      maphash.Seed  // of credits
-	closed    atomic.Bool   // everything is dropped
-	provenFor time.Duration // how long an address counts as proven
+	limits          Limits
+	trustedNetworks []netip.Prefix
+	branches        *branchSigner
+	metrics         *metrics
+	overall         *rate.Limiter
+	seed            maphash.Seed  // of credits
+	closed          atomic.Bool   // everything is dropped
+	provenFor       time.Duration // how long an address counts as proven
 
 	mu        sync.Mutex
 	sources   map[netip.Prefix]*sourceState // by the prefixes of addressprefix
 	lastSweep time.Time
-	// proven has the UDP addresses that receive our messages, with the time until which that is valid.
-	proven map[netip.AddrPort]time.Time
+	// provenAt has the UDP addresses that receive our messages, with the time until which that is valid.
+	provenAt map[netip.AddrPort]time.Time
 }
 
 type sourceState struct {
 	limiter *rate.Limiter
 	credits responseCredits // of the address while it is unproven
-	seen    time.Time
+	seenAt  time.Time
 }
 
 const (
@@ -43,22 +43,22 @@ const (
 	maxSources     = 50_000
 	sourceIdle     = time.Minute
 	burstOverLimit = 2
-	// maxProven bounds memory: above it, further addresses count as unproven.
-	maxProven = 100_000
+	// maxProvenAddresses bounds memory: above it, further addresses count as unproven.
+	maxProvenAddresses = 100_000
 )
 
 func newSourceLimiter(config Config, b *branchSigner, m *metrics) *sourceLimiter {
 	limits := config.Limits
 	return &sourceLimiter{
-		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m,
+		seed: maphash.MakeSeed(), limits: limits, trustedNetworks: config.TrustedNetworks, branches: b, metrics: m,
 		provenFor: maxExpires + registrationGrace,
 		overall:   rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
-		sources:   map[netip.Prefix]*sourceState{}, proven: map[netip.AddrPort]time.Time{},
+		sources:   map[netip.Prefix]*sourceState{}, provenAt: map[netip.AddrPort]time.Time{},
 	}
 }
 
 func (g *sourceLimiter) isTrusted(addr netip.Addr) bool {
-	for _, network := range g.trusted {
+	for _, network := range g.trustedNetworks {
 		if network.Contains(addr.Unmap()) {
 			return true
 		}
@@ -158,13 +158,13 @@ type responseCredits struct {
 	newest int
 }
 
-// maxCredit is above the size of any refusal.
-const maxCredit = 4096
+// maxCreditBytes is above the size of any refusal.
+const maxCreditBytes = 4096
 
 func (c *responseCredits) add(hash uint64, bytes int) {
 	for i := range c.entries {
 		if c.entries[i].hash == hash {
-			c.entries[i].bytes = min(c.entries[i].bytes+bytes, maxCredit)
+			c.entries[i].bytes = min(c.entries[i].bytes+bytes, maxCreditBytes)
 			c.newest = i
 			return
 		}
@@ -190,7 +190,7 @@ func (g *sourceLimiter) isProven(addr netip.AddrPort) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Now().Before(g.proven[addr])
+	return time.Now().Before(g.provenAt[addr])
 }
 
 // markProven records that a UDP address has used a nonce, tag or branch that we sent to it.
@@ -199,20 +199,20 @@ func (g *sourceLimiter) markProven(addr netip.AddrPort) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	_, known := g.proven[addr]
-	if !known && len(g.proven) >= maxProven {
-		for provenAddr, until := range g.proven {
+	_, known := g.provenAt[addr]
+	if !known && len(g.provenAt) >= maxProvenAddresses {
+		for provenAddr, until := range g.provenAt {
 			if now.After(until) {
-				delete(g.proven, provenAddr)
+				delete(g.provenAt, provenAddr)
 			}
 		}
 
-		if len(g.proven) >= maxProven {
+		if len(g.provenAt) >= maxProvenAddresses {
 			return
 		}
 	}
 
-	g.proven[addr] = now.Add(g.provenFor)
+	g.provenAt[addr] = now.Add(g.provenFor)
 }
 
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
@@ -235,7 +235,7 @@ func (g *sourceLimiter) removeIdleSources(now time.Time) {
 	}
 	g.lastSweep = now
 	for network, s := range g.sources {
-		if now.Sub(s.seen) > sourceIdle {
+		if now.Sub(s.seenAt) > sourceIdle {
 			delete(g.sources, network)
 		}
 	}
@@ -259,6 +259,6 @@ func (g *sourceLimiter) getSource(network netip.Prefix, factor int, now time.Tim
 		g.sources[network] = s
 	}
 
-	s.seen = now
+	s.seenAt = now
 	return s
 }

@@ -29,7 +29,7 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMetrics(prometheus.NewRegistry())
 			g := newSourceLimiter(Config{Limits: Limits{PerAddress: 10, Requests: 1000}}, &branchSigner{}, m)
-			connections := &streamListener{maxConnections: 20, open: map[*streamConn]struct{}{},
+			connections := &streamListener{maxConnections: 20, openConns: map[*streamConn]struct{}{},
 				perNetwork: map[netip.Prefix]int{}}
 			now := time.Now()
 			messages, open := 0, []*streamConn(nil)

@@ -28,7 +28,7 @@ type streamListener struct {
 	log            *slog.Logger
 
 	mu         sync.Mutex
-	open       map[*streamConn]struct{}
+	openConns  map[*streamConn]struct{}
 	perNetwork map[netip.Prefix]int // by the prefixes of addressprefix
 }
 
@@ -49,8 +49,8 @@ func (t *transports) newStreamListener(l net.Listener, secure *tls.Config) *stre
 	return &streamListener{
 		Listener: l, tls: secure, maxConnections: t.config.Limits.MaxConnections,
 		readTimeout: maxExpires + registrationGrace,
-		guard:       t.guard, preparser: t.preparser, metrics: t.metrics, log: t.log,
-		open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
+		guard:       t.limiter, preparser: t.preparser, metrics: t.metrics, log: t.log,
+		openConns: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
 	}
 }
 
@@ -85,7 +85,7 @@ func (l *streamListener) Accept() (net.Conn, error) {
 func (l *streamListener) Close() error {
 	err := l.Listener.Close()
 	l.mu.Lock()
-	open := slices.Collect(maps.Keys(l.open))
+	open := slices.Collect(maps.Keys(l.openConns))
 	l.mu.Unlock()
 	for _, conn := range open {
 		err = errors.Join(err, conn.Close())
@@ -107,12 +107,12 @@ func (l *streamListener) admit(conn *streamConn) bool {
 
 	limit := max(l.maxConnections/perAddressDivisor, 1)
 	host, site := addressprefix.OfIP(conn.remoteIP)
-	if len(l.open) >= l.maxConnections || l.perNetwork[host] >= limit ||
+	if len(l.openConns) >= l.maxConnections || l.perNetwork[host] >= limit ||
 		site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
 
-	l.open[conn] = struct{}{}
+	l.openConns[conn] = struct{}{}
 	l.perNetwork[host]++
 	if site.IsValid() {
 		l.perNetwork[site]++
@@ -125,7 +125,7 @@ func (l *streamListener) forget(conn *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	delete(l.open, conn)
+	delete(l.openConns, conn)
 	host, site := addressprefix.OfIP(conn.remoteIP)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
 		l.perNetwork[network]--

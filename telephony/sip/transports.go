@@ -33,9 +33,9 @@ type transports struct {
 	advertisedPort    int
 	advertisedTLSPort int // equals advertisedPort if TLSListen is empty
 
-	transport          *sipmsg.TransportLayer
-	transactions       *sipmsg.TransactionLayer
-	guard              *sourceLimiter
+	transportLayer     *sipmsg.TransportLayer
+	transactionLayer   *sipmsg.TransactionLayer
+	limiter            *sourceLimiter
 	branches           branchSigner
 	preparser          *preparser
 	transactionCtx     context.Context // ends the transactions
@@ -48,7 +48,7 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	log *slog.Logger) (*transports, error) {
 	t := &transports{config: config, metrics: m, panics: p, log: log}
 	rand.Read(t.branches.key[:]) // never fails
-	t.guard = newSourceLimiter(config, &t.branches, m)
+	t.limiter = newSourceLimiter(config, &t.branches, m)
 	t.preparser = newPreparser(p, m)
 	err := t.listen()
 	if err != nil {
@@ -64,7 +64,7 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	}
 
 	t.newStack()
-	t.transactions.OnRequest(handle)
+	t.transactionLayer.OnRequest(handle)
 	t.transactionCtx, t.cancelTransactions = context.WithCancel(context.Background())
 
 	return t, nil
@@ -73,9 +73,9 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 // serve starts a goroutine of work for each socket, which reads it until close.
 func (t *transports) serve(ctx context.Context, work *sync.WaitGroup) {
 	work.Go(func() { t.serveDatagrams(ctx) })
-	work.Go(func() { t.logListenerError(t.transport.ServeTCP(t.tcp)) })
+	work.Go(func() { t.logListenerError(t.transportLayer.ServeTCP(t.tcp)) })
 	if t.tls != nil {
-		work.Go(func() { t.logListenerError(t.transport.ServeTLS(t.tls)) })
+		work.Go(func() { t.logListenerError(t.transportLayer.ServeTLS(t.tls)) })
 	}
 }
 
@@ -84,7 +84,7 @@ func (t *transports) serve(ctx context.Context, work *sync.WaitGroup) {
 func (t *transports) close() error {
 	// The stack opens a new socket for a response whose own socket was closed, and never closes it.
 	// Wait until it has handled the messages it has read.
-	t.guard.closed.Store(true)
+	t.limiter.closed.Store(true)
 	time.Sleep(stackDrainTime)
 	return errors.Join(t.closeListeners(), t.closeStack())
 }
@@ -118,7 +118,7 @@ func (t *transports) listen() error {
 
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
-			t.udp, t.boundAddr = &udpSocket{UDPConn: udp, guard: t.guard, preparser: t.preparser, log: t.log}, bound
+			t.udp, t.boundAddr = &udpSocket{UDPConn: udp, limiter: t.limiter, preparser: t.preparser, log: t.log}, bound
 			t.tcp = t.newStreamListener(tcp, nil)
 			return nil
 		}
@@ -159,18 +159,18 @@ func (t *transports) closeListeners() error {
 // newStack creates the SIP stack. Its transactions receive a message after udpSocket.setSource.
 func (t *transports) newStack() {
 	stackLog := slog.New(stackLogger{metrics: t.metrics, log: t.log})
-	t.transport = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), t.config.DialTLS,
+	t.transportLayer = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), t.config.DialTLS,
 		sipmsg.WithTransportLayerLogger(stackLog), sipmsg.WithTransportLayerReadFilter(t.filterOutboundRead))
-	t.transport.OnMessage(t.udp.setSource)
+	t.transportLayer.OnMessage(t.udp.setSource)
 	address := t.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: t.udp, PacketAddr: address, Listener: true}
 
 	// Register the socket now: calls may be placed before the stack starts reading it.
-	t.transport.Pool("udp").Add(address, socket)
-	t.udp.peers = recentPeers{connections: t.transport.Pool("udp"), socket: socket, maxAddresses: maxPeers,
+	t.transportLayer.Pool("udp").Add(address, socket)
+	t.udp.peers = recentPeers{connections: t.transportLayer.Pool("udp"), socket: socket, maxAddresses: maxPeers,
 		minAge: minPeerAge, metrics: t.metrics}
 
-	t.transactions = sipmsg.NewTransactionLayer(t.transport,
+	t.transactionLayer = sipmsg.NewTransactionLayer(t.transportLayer,
 		sipmsg.WithTransactionLayerLogger(stackLog),
 		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { t.metrics.strayResponses.Inc() }),
 		sipmsg.WithTransactionLayerTerminateOnConnClose(),
@@ -193,6 +193,6 @@ func (t *transports) filterOutboundRead(from sipmsg.TransportReadProps, data []b
 
 // closeStack ends the stack's transactions and connections.
 func (t *transports) closeStack() error {
-	t.transactions.Close()
-	return t.transport.Close()
+	t.transactionLayer.Close()
+	return t.transportLayer.Close()
 }

@@ -21,7 +21,7 @@ import (
 //     three quarters of the bytes received from there (guard.maySend).
 type udpSocket struct {
 	*net.UDPConn
-	guard     *sourceLimiter
+	limiter   *sourceLimiter
 	preparser *preparser
 	log       *slog.Logger
 
@@ -54,7 +54,7 @@ func (u *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 		}
 
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !u.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) ||
+		if !u.limiter.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) ||
 			!u.peers.add(from) {
 			continue
 		}
@@ -73,7 +73,7 @@ func (u *udpSocket) WriteTo(b []byte, to net.Addr) (int, error) {
 
 	remote := udp.AddrPort()
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	if isResponse(b) && !u.guard.maySend(remote, len(b)) {
+	if isResponse(b) && !u.limiter.maySend(remote, len(b)) {
 		return len(b), nil
 	}
 
@@ -156,7 +156,7 @@ func (p *recentPeers) rotate() {
 // panics is lost.
 func (t *transports) serveDatagrams(ctx context.Context) {
 	for {
-		panicked := t.panics.Do(placeDatagram, func() { t.logListenerError(t.transport.ServeUDP(t.udp)) })
+		panicked := t.panics.Do(placeDatagram, func() { t.logListenerError(t.transportLayer.ServeUDP(t.udp)) })
 		if !panicked || ctx.Err() != nil {
 			return
 		}

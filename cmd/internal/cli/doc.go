@@ -13,5 +13,5 @@
 //   - cli.go, signal.go: a program, its exit codes, signals
 //   - program_settings.go, stores.go: settings, and the stores and Kafka of commands that work on them
 //   - server_flags.go, http_requests.go, server_address.go: commands that talk to a server
-//   - table.go, progress.go, time_argument.go: output and arguments
+//   - list_output.go, progress.go, time_argument.go: output and arguments
 package cli

@@ -22,12 +22,12 @@ type conn struct {
 	resumeFromCursor bool          // resumeFrom is a cursor
 }
 
-// maxIdleBuffer is the largest capacity, in bytes, that an empty buffer keeps.
-const maxIdleBuffer = 4 << 10
+// maxIdleBufferBytes is the largest capacity, in bytes, that an empty buffer keeps.
+const maxIdleBufferBytes = 4 << 10
 
 // keepPartial stores the beginning of a frame until the rest arrives.
 func (c *conn) keepPartial(rest []byte) {
-	if len(rest) == 0 && cap(c.partial) > maxIdleBuffer {
+	if len(rest) == 0 && cap(c.partial) > maxIdleBufferBytes {
 		c.partial = nil
 		return
 	}

@@ -82,12 +82,12 @@ func (w *socketReader) readRecords(c *conn) error {
 
 // handleFrames processes the complete frames at the start of b, and stores the rest.
 func (w *socketReader) handleFrames(c *conn, b []byte) error {
-	rest, need, err := w.r.receive(c, b)
+	rest, need, err := w.receiver.receive(c, b)
 	if err != nil {
 		return err
 	}
 	c.keepPartial(rest)
-	if need >= len(w.plaintext) { // receive rejects frames larger than maxFrame
+	if need >= len(w.plaintext) { // receive rejects frames larger than maxFrameBytes
 		w.plaintext = make([]byte, need+readBytes)
 	}
 	return nil

@@ -26,10 +26,10 @@ const handshakeTimeout = 15 * time.Second
 
 // establishedConn is a connection after the handshake.
 type establishedConn struct {
-	fd        int
-	tls       *tls.Conn // nil: plain
-	transport *tlsTransport
-	buffered  []byte // bytes received after the handshake
+	fd            int
+	tls           *tls.Conn // nil: plain
+	transport     *tlsTransport
+	bufferedBytes []byte // bytes received after the handshake
 }
 
 // Refusal is a response to an upgrade request other than 101.
@@ -74,7 +74,7 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, group *Group,
 		conn = o.tls
 	}
 
-	o.buffered, err = t.upgrade(conn, group, resumeFrom)
+	o.bufferedBytes, err = t.upgrade(conn, group, resumeFrom)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (t *target) upgrade(conn net.Conn, group *Group, resumeFrom []byte) (early 
 		return nil, fmt.Errorf("asking for the upgrade: %w", err)
 	}
 
-	reader := bufio.NewReaderSize(conn, maxIdleBuffer)
+	reader := bufio.NewReaderSize(conn, maxIdleBufferBytes)
 	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodGet})
 	if err != nil {
 		return nil, fmt.Errorf("reading the upgrade's answer: %w", err)

@@ -6,9 +6,9 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// maxFrame is the largest accepted frame, in bytes: more than a record of the largest size with
+// maxFrameBytes is the largest accepted frame, in bytes: more than a record of the largest size with
 // its envelope.
-const maxFrame = 4 << 20
+const maxFrameBytes = 4 << 20
 
 var errTooLarge = errors.New("WebSocket frame too large")
 
@@ -26,7 +26,7 @@ func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 		return frame{}, h.Size, false, err
 	}
 
-	if h.Length > maxFrame {
+	if h.Length > maxFrameBytes {
 		return frame{}, 0, false, errTooLarge
 	}
 

@@ -67,7 +67,7 @@ func (l *Load) createSubscribers() {
 			c := &conn{slot: slot, group: g, fd: -1,
 				stalled: int(float64(slot+1)*l.cfg.Stalled) > int(float64(slot)*l.cfg.Stalled)}
 			if c.stalled {
-				l.worker(c).r.tally.Stalled++
+				l.worker(c).receiver.tally.Stalled++
 			} else {
 				c.checks = make([]sequence, g.Streams)
 			}
@@ -94,7 +94,7 @@ func (l *Load) Tally() *Tally {
 	sum := &Tally{Closed: map[int]int{}}
 	for _, w := range l.workers {
 		w.mu.Lock()
-		sum.merge(&w.r.tally)
+		sum.merge(&w.receiver.tally)
 		w.mu.Unlock()
 	}
 	return sum

@@ -84,7 +84,7 @@ func (c *conn) assemble(f frame) (message []byte, complete bool, err error) {
 	if first && f.Fin {
 		return f.payload, true, nil
 	}
-	if len(c.message)+len(f.payload) > maxFrame {
+	if len(c.message)+len(f.payload) > maxFrameBytes {
 		return nil, false, errTooLarge
 	}
 	if first {

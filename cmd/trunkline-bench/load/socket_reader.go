@@ -20,7 +20,7 @@ type socketReader struct {
 
 	mu         sync.Mutex
 	conns      map[int32]*conn // by slot
-	r          receiver
+	receiver   receiver
 	plaintext  []byte
 	ciphertext []byte // TLS only
 	stopping   bool
@@ -32,8 +32,9 @@ func newSocketReader(r receiver, secure bool, onEnd func(*conn, int)) (*socketRe
 		return nil, err
 	}
 
-	w := &socketReader{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
-	w.r.reply = w.reply
+	w := &socketReader{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, receiver: r,
+		plaintext: make([]byte, readBytes)}
+	w.receiver.reply = w.reply
 	if secure {
 		w.ciphertext = make([]byte, readBytes)
 	}
@@ -85,19 +86,19 @@ func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 	}
 	if c.connects > 1 {
 		c.resetToCursor()
-		w.r.tally.Resumed++
+		w.receiver.tally.Resumed++
 	}
 
 	c.open, c.fd, c.tls, c.transport, c.message = true, o.fd, o.tls, o.transport, nil
 	c.partial = nil
 	w.conns[int32(c.slot)] = c
-	w.r.tally.Open++
+	w.receiver.tally.Open++
 
 	if c.stalled {
 		return nil
 	}
 
-	err := w.handleFrames(c, o.buffered)
+	err := w.handleFrames(c, o.bufferedBytes)
 	if err == nil && c.tls != nil {
 		err = w.readRecords(c) // the handshake may have read ahead
 	}
@@ -114,7 +115,7 @@ func (w *socketReader) handleResult(c *conn, err error) {
 	case errors.As(err, &closed):
 		w.endConn(c, closed.code)
 	case isProtocolError(err):
-		w.r.tally.Misbehaved++
+		w.receiver.tally.Misbehaved++
 		_ = w.reply(c, closeFrame(codeProtocol))
 		w.endConn(c, codeProtocol)
 	default:
@@ -140,9 +141,9 @@ func (w *socketReader) reply(c *conn, frame []byte) error {
 
 func (w *socketReader) endConn(c *conn, code int) {
 	w.closeConn(c)
-	w.r.tally.countClosed(code)
+	w.receiver.tally.countClosed(code)
 	if c.stalled {
-		w.r.tally.StalledEnd++
+		w.receiver.tally.StalledEnd++
 	}
 	w.onEnd(c, code)
 }
@@ -150,7 +151,7 @@ func (w *socketReader) endConn(c *conn, code int) {
 func (w *socketReader) closeConn(c *conn) {
 	_ = unix.Close(c.fd) // also removes it from the poller
 	c.open, c.fd, c.tls, c.transport, c.partial, c.message = false, -1, nil, nil, nil, nil
-	w.r.tally.Open--
+	w.receiver.tally.Open--
 }
 
 // stop closes all connections and makes run return.

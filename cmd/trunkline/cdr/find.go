@@ -19,7 +19,7 @@ import (
 const (
 	reportsPath   = "/api/v2/reports/cdrs"
 	idSearchRange = 400*24*time.Hour - time.Hour // of a look-up by id without --since; the API allows 400 days
-	maxPage       = 1000
+	maxPageRows   = 1000
 )
 
 // searchFlags holds the flags of find and export.
@@ -148,7 +148,7 @@ func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q searchF
 
 	var rows []json.RawMessage // for the table, whose column widths depend on all rows
 	for found := 0; ; {
-		size := maxPage
+		size := maxPageRows
 		if q.limit > 0 {
 			size = min(size, q.limit-found)
 		}

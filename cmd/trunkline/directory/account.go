@@ -41,11 +41,11 @@ func accountCreate(p *cli.Program) *cobra.Command {
 
 			account.Name = args[0]
 			return p.WithNewDirectory(cmd.Context(), func(d *identity.Directory) error {
-				made, err := d.CreateAccount(cmd.Context(), account)
+				created, err := d.CreateAccount(cmd.Context(), account)
 				if err != nil {
 					return fmt.Errorf("creating account %s: %w", account.Name, err)
 				}
-				_, err = fmt.Fprintln(p.Out, made.ID)
+				_, err = fmt.Fprintln(p.Out, created.ID)
 				return err
 			})
 		},

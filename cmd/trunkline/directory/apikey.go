@@ -47,11 +47,11 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 			}
 
 			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
-				made, _, err := directory.CreateAPIKey(cmd.Context(), key)
+				created, _, err := directory.CreateAPIKey(cmd.Context(), key)
 				if err != nil {
 					return fmt.Errorf("creating an API key: %w", err)
 				}
-				_, err = fmt.Fprintln(p.Out, made)
+				_, err = fmt.Fprintln(p.Out, created)
 				return err
 			})
 		},

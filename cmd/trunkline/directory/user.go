@@ -49,16 +49,16 @@ func userCreate(p *cli.Program) *cobra.Command {
 			}
 
 			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
-				made, err := directory.CreateUser(cmd.Context(), user)
+				created, err := directory.CreateUser(cmd.Context(), user)
 				if err != nil {
 					return fmt.Errorf("creating user %s: %w", user.Username, err)
 				}
 
 				if generated {
-					fmt.Fprintf(p.Err, "password of %s: %s\n", made.Username, user.Password)
+					fmt.Fprintf(p.Err, "password of %s: %s\n", created.Username, user.Password)
 				}
 
-				_, err = fmt.Fprintln(p.Out, made.ID)
+				_, err = fmt.Fprintln(p.Out, created.ID)
 				return err
 			})
 		},

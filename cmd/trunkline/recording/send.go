@@ -54,10 +54,10 @@ type sender struct {
 	url     string
 	client  *http.Client
 
-	files  map[string]*pending // by path
-	counts sendCounts
-	status string // printed last
-	shown  time.Time
+	files   map[string]*pending // by path
+	counts  sendCounts
+	status  string // printed last
+	shownAt time.Time
 }
 
 // sendCounts counts files by outcome, since the start.
@@ -65,11 +65,11 @@ type sendCounts struct{ sent, repeated, refused int }
 
 // pending is a file that is still in the folder.
 type pending struct {
-	size      int64
-	modified  time.Time
-	unchanged time.Time // since when size and modified are these
-	retryAt   time.Time // zero: at once
-	refused   bool
+	size           int64
+	modifiedAt     time.Time
+	unchangedSince time.Time // since when size and modified are these
+	retryAt        time.Time // zero: at once
+	refused        bool
 }
 
 func recordingSend(p *cli.Program) *cobra.Command {
@@ -271,8 +271,8 @@ func (s *sender) closed(due []string) (closed []string) {
 	for _, path := range due {
 		f := s.files[path]
 		info, err := os.Lstat(path)
-		if open[path] || err != nil || info.Size() != f.size || !info.ModTime().Equal(f.modified) {
-			f.unchanged = time.Now()
+		if open[path] || err != nil || info.Size() != f.size || !info.ModTime().Equal(f.modifiedAt) {
+			f.unchangedSince = time.Now()
 			continue
 		}
 
@@ -356,24 +356,24 @@ func (s *sender) scan(root string, now time.Time) (due []string, err error) {
 		}
 	}
 
-	slices.SortFunc(due, func(a, b string) int { return s.files[a].modified.Compare(s.files[b].modified) })
+	slices.SortFunc(due, func(a, b string) int { return s.files[a].modifiedAt.Compare(s.files[b].modifiedAt) })
 	return due, err
 }
 
 // isDue notes a file's size and time, and reports whether it is complete and to be tried.
 func (s *sender) isDue(path string, info fs.FileInfo, now time.Time) bool {
 	f := s.files[path]
-	if f == nil || f.size != info.Size() || !f.modified.Equal(info.ModTime()) {
+	if f == nil || f.size != info.Size() || !f.modifiedAt.Equal(info.ModTime()) {
 		// A file that has not changed for long was complete before this program began.
 		unchanged := info.ModTime()
 		if f != nil || unchanged.After(now) {
 			unchanged = now
 		}
-		f = &pending{size: info.Size(), modified: info.ModTime(), unchanged: unchanged}
+		f = &pending{size: info.Size(), modifiedAt: info.ModTime(), unchangedSince: unchanged}
 		s.files[path] = f
 	}
 
-	return now.Sub(f.unchanged) >= s.settle && !now.Before(f.retryAt)
+	return now.Sub(f.unchangedSince) >= s.settle && !now.Before(f.retryAt)
 }
 
 // describe returns the id and the parameters of a file; ok is false if its name does not match.
@@ -422,10 +422,10 @@ func (s *sender) showStatus(err error) {
 	if err != nil {
 		status += ": " + cli.Printable(err.Error())
 	}
-	if status == s.status || s.waiting() > 0 && time.Since(s.shown) < statusInterval && err == nil {
+	if status == s.status || s.waiting() > 0 && time.Since(s.shownAt) < statusInterval && err == nil {
 		return
 	}
 
-	s.status, s.shown = status, time.Now()
+	s.status, s.shownAt = status, time.Now()
 	fmt.Fprintln(s.p.Out, status)
 }

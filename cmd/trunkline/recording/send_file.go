@@ -124,7 +124,7 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	}
 
 	info, err := file.Stat()
-	if err == nil && (info.Size() != f.size || !info.ModTime().Equal(f.modified)) {
+	if err == nil && (info.Size() != f.size || !info.ModTime().Equal(f.modifiedAt)) {
 		return digest, &refusedError{errors.New(
 			"it was changed while it was sent: set a longer --settle, and run as the switch's user")}
 	}

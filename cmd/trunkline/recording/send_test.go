@@ -280,7 +280,7 @@ func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 	for _, path := range []string{filepath.Join(dir, "file.wav"), filepath.Join(dir, "folder", "call.wav")} {
 		info, err := os.Stat(path)
 		check(t, err)
-		s.files[path] = &pending{size: info.Size(), modified: info.ModTime()} // as the scan noted it before
+		s.files[path] = &pending{size: info.Size(), modifiedAt: info.ModTime()} // as the scan noted it before
 		err = s.send(t.Context(), dir, path)
 		var refused *refusedError
 		if !errors.As(err, &refused) || len(got) > 0 {

@@ -27,18 +27,18 @@ func (s *session) checkClasses(ctx context.Context) error {
 	case denied(err):
 		s.notes = append(s.notes,
 			fmt.Sprintf("whether the user may read the events is unknown: manager.conf, [%s]: write = system lets Trunkline look; read needs %s",
-				cfg.Username, s.platform.mask))
+				cfg.Username, s.platform.eventMask))
 		return nil
 	case isRefusal(err):
 		s.notes = append(s.notes,
 			fmt.Sprintf("whether the user may read the events is unknown: Asterisk shows no section [%s] of manager.conf (%v); read needs %s",
-				cfg.Username, err, s.platform.mask))
+				cfg.Username, err, s.platform.eventMask))
 		return nil
 	case err != nil:
 		return fmt.Errorf("asking for the user's rights: %w", err)
 	}
 
-	missing := missingClasses(strings.Split(s.platform.mask, ","), readClasses(section))
+	missing := missingClasses(strings.Split(s.platform.eventMask, ","), readClasses(section))
 	if len(missing) == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *session) checkClasses(ctx context.Context) error {
 
 	note := fmt.Sprintf(
 		"the user may not read the classes %s (%s), whose events do not arrive: manager.conf, [%s]: read = %s",
-		strings.Join(missing, ", "), strings.Join(content, "; "), cfg.Username, s.platform.mask)
+		strings.Join(missing, ", "), strings.Join(content, "; "), cfg.Username, s.platform.eventMask)
 	s.notes = append(s.notes, note)
 	s.platform.deps.Log.Warn("events denied by the platform", "classes", missing, "advice", note)
 

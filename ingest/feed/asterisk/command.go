@@ -59,8 +59,8 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		}
 
 		return s.spy(ctx, c, agent+",")
-	case feed.ActionHear:
-		return s.hear(ctx, c)
+	case feed.ActionAddListener:
+		return s.addListener(ctx, c)
 	}
 
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
@@ -74,7 +74,7 @@ func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) 
 	}
 
 	var refused error
-	left := false
+	hasLeft := false
 	for _, name := range c.Queues {
 		err := s.order(ctx, "QueueRemove", ami.Field{Key: "Queue", Value: name}, member)
 		if err != nil && fault.KindOf(err) != fault.KindRefused {
@@ -83,11 +83,11 @@ func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) 
 		if err != nil {
 			refused = err
 		} else {
-			left = true
+			hasLeft = true
 		}
 	}
 
-	if left {
+	if hasLeft {
 		return nil
 	}
 
@@ -123,11 +123,11 @@ func (s *session) beep(ctx context.Context, target string) error {
 		ami.Field{Key: "Timeout", Value: "5000"})
 }
 
-// hearOptions are ChanSpy's for one voice: o: only what comes from the channel; E: end with it.
-const hearOptions = "qoE"
+// voiceSpyOptions are ChanSpy's for one voice: o: only what comes from the channel; E: end with it.
+const voiceSpyOptions = "qoE"
 
-// hear has the switch send each voice of the call to Trunkline, as a session of an AI provider each.
-func (s *session) hear(ctx context.Context, c feed.Command) error {
+// addListener has the switch send each voice of the call to Trunkline, as a session of an AI provider each.
+func (s *session) addListener(ctx context.Context, c feed.Command) error {
 	if s.platform.cfg.ListenBy == "" {
 		return feed.CannotDo("Asterisk", c, "its feed has no listen_by")
 	}
@@ -144,16 +144,16 @@ func (s *session) hear(ctx context.Context, c feed.Command) error {
 		return err
 	}
 
-	err = s.hearVoice(ctx, c, caller, "caller", c.SessionID)
+	err = s.sendVoice(ctx, c, caller, "caller", c.SessionID)
 	if err != nil {
 		return err
 	}
 
-	return s.hearVoice(ctx, c, agent, "callee", "")
+	return s.sendVoice(ctx, c, agent, "callee", "")
 }
 
-// hearVoice sends what comes from a channel, by its name or unique id; sessionID may be "".
-func (s *session) hearVoice(ctx context.Context, c feed.Command, channel, track, sessionID string) error {
+// sendVoice sends what comes from a channel, by its name or unique id; sessionID may be "".
+func (s *session) sendVoice(ctx context.Context, c feed.Command, channel, track, sessionID string) error {
 	parameters := url.Values{"otherLegCallId": {c.CallID}, "track": {track}}
 	for name, value := range map[string]string{"callerIdNumber": c.Caller, "sessionId": sessionID} {
 		if value != "" {
@@ -165,9 +165,9 @@ func (s *session) hearVoice(ctx context.Context, c feed.Command, channel, track,
 	audio := strings.NewReplacer(feed.ListenProvider, c.ProviderID, feed.ListenParameters, separated).
 		Replace(string(s.platform.cfg.ListenBy))
 
-	options := "," + hearOptions
+	options := "," + voiceSpyOptions
 	if channel == c.CallID {
-		options = ",u" + hearOptions
+		options = ",u" + voiceSpyOptions
 	}
 
 	return s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: audio},

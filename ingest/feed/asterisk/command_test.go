@@ -245,7 +245,7 @@ func TestAProviderHearsBothVoices(t *testing.T) {
 			p.start()
 			listens := func(cfg *feed.Config) { cfg.ListenBy = setting.Secret(c.by) }
 			s := openSession(t, newPlatform(t, p, fixed("demo"), listens)).(feed.Commander)
-			err := s.Command(t.Context(), feed.Command{Action: feed.ActionHear, CallID: "1.2", AgentID: c.agent,
+			err := s.Command(t.Context(), feed.Command{Action: feed.ActionAddListener, CallID: "1.2", AgentID: c.agent,
 				ProviderID: "p1", SessionID: "5f0e", Caller: "+4930123456"})
 			if fault.KindOf(err) != c.want {
 				t.Errorf("%v, want %q", err, c.want)

@@ -41,7 +41,7 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 	}
 
 	p := &platform{cfg: cfg, deps: deps, client: client, recentEvents: newRecentEvents()}
-	p.mask, p.filters = parseSubscription(cfg)
+	p.eventMask, p.filters = parseSubscription(cfg)
 	p.tenants = newTenants(&p.cfg, deps.Accounts)
 
 	return p, nil
@@ -51,7 +51,7 @@ type platform struct {
 	cfg          feed.Config
 	deps         feed.Deps
 	client       *ami.Client
-	mask         string
+	eventMask    string
 	filters      []string
 	tenants      *tenants // shared by successive connections, like recentEvents
 	recentEvents *recentEvents
@@ -93,7 +93,7 @@ func defaultFilter(variable string) string {
 
 // Subscription implements feed.Platform.
 func (p *platform) Subscription() []string {
-	return append(strings.Split(p.mask, ","), p.filters...)
+	return append(strings.Split(p.eventMask, ","), p.filters...)
 }
 
 // Connect implements feed.Platform.
@@ -120,7 +120,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 
 	// Asterisk numbers its events from its start: the start tells the numbers of two runs apart.
-	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
+	s.switchRun = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
 	// Filters first, then the mask: nothing arrives that they leave out.
 	for _, filter := range s.platform.filters {
 		_, err := s.conn.Do(ctx,
@@ -144,14 +144,14 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 
 	answer, err := s.conn.Do(ctx,
-		ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
+		ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.eventMask}}})
 	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // Asterisk supports none of the classes
 		err = &ami.Refusal{Message: "the mask has no class of events"}
 	}
 
 	switch {
 	case isRefusal(err):
-		return &feed.Refusal{Err: fmt.Errorf("subscribing to %s: %w", s.platform.mask, err),
+		return &feed.Refusal{Err: fmt.Errorf("subscribing to %s: %w", s.platform.eventMask, err),
 			Advice: "events: name classes of the manager interface, such as call, agent and cdr"}
 	case err != nil:
 		return fmt.Errorf("subscribing to events: %w", err)

@@ -23,16 +23,16 @@ var errNoSequenceNumber = errors.New(
 	"redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
 
 type session struct {
-	platform *platform
-	conn     *ami.Conn
-	run      string   // run of the switch, with the feed's name
-	notes    []string // see feed.Snapshot
-	headers  []kafka.Header
+	platform  *platform
+	conn      *ami.Conn
+	switchRun string   // run of the switch, with the feed's name
+	notes     []string // see feed.Snapshot
+	headers   []kafka.Header
 
 	out               []feed.Event
 	hold              *eventHold
 	wrapUps           map[agentKey]wrapUp
-	completed         map[agentKey]completedCall
+	completedCalls    map[agentKey]completedCall
 	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
 	suspectEvents     int                      // number of following events that may be forged
 	lastSuspectResync time.Time                // last resync for a broken event
@@ -51,8 +51,8 @@ type wrapUp struct {
 // completedCall is the end of an agent's call of a queue, until the status of the member follows. Asterisk
 // notes the end in the member behind AgentComplete, and its status may be sent before that.
 type completedCall struct {
-	queue string
-	at    time.Time
+	queue       string
+	completedAt time.Time
 }
 
 func newSession(p *platform, conn *ami.Conn) *session {
@@ -60,7 +60,7 @@ func newSession(p *platform, conn *ami.Conn) *session {
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
 		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, foundWrapUps: make(chan map[agentKey]wrapUp, 1),
-		completed: map[agentKey]completedCall{},
+		completedCalls: map[agentKey]completedCall{},
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.CDRFormatName, s.headers
 	}
 
-	e.Identity = identity(p, s.run)
+	e.Identity = identity(p, s.switchRun)
 	if err := s.checkNumber(p); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func identity(p *ami.Message, run string) feed.Identity {
 
 // checkNumber returns an error for an event without a number if two nodes read the switch.
 func (s *session) checkNumber(p *ami.Message) error {
-	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
+	if s.platform.cfg.Redundancy < 2 || identity(p, s.switchRun).Valid() {
 		return nil
 	}
 	return &feed.Refusal{Err: errNoSequenceNumber,
@@ -285,7 +285,7 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	key := agentKey{account, id}
 	switch p.Name() {
 	case "AgentComplete":
-		s.completed[key] = completedCall{value(p, "Queue"), now}
+		s.completedCalls[key] = completedCall{value(p, "Queue"), now}
 	case "QueueMemberStatus", "QueueMemberPause":
 		m := parseMember(p, now)
 		s.beginWrapUp(p, key, &m, now)
@@ -293,24 +293,24 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 		// Of several queues the longest wrap-up counts.
 		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
 			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end),
-				identity(p, s.run+"/wrap-up")}
+				identity(p, s.switchRun+"/wrap-up")}
 		}
 	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
 		delete(s.wrapUps, key)
-		delete(s.completed, key)
+		delete(s.completedCalls, key)
 	}
 }
 
 // beginWrapUp appends the wrap-up of a member whose status is older than the end of its call, and
 // completes the status.
 func (s *session) beginWrapUp(p *ami.Message, key agentKey, m *format.Member, now time.Time) {
-	call, ok := s.completed[key]
+	call, ok := s.completedCalls[key]
 	if !ok || call.queue != value(p, "Queue") {
 		return
 	}
 
-	delete(s.completed, key)
-	ended := call.at.Unix()
+	delete(s.completedCalls, key)
+	ended := call.completedAt.Unix()
 	if m.LastCall >= ended-1 || m.WrapUpTime == 0 { // the times of two clocks, in whole seconds
 		return
 	}
@@ -321,7 +321,7 @@ func (s *session) beginWrapUp(p *ami.Message, key agentKey, m *format.Member, no
 	}
 
 	e := resyncRecord(key.account, wrapUpFacts(key.id, value(p, "MemberName"), call.queue, m.WrapUpEnd()), now)
-	e.Identity = identity(p, s.run+"/wrap-up-begin")
+	e.Identity = identity(p, s.switchRun+"/wrap-up-begin")
 	s.out = append(s.out, e)
 }
 

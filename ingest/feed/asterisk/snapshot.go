@@ -173,7 +173,7 @@ type memberInCall struct{ id, stateInterface, queue string }
 func (s *session) wrapUpIdentity(key agentKey, end time.Time) feed.Identity {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d", key.account, key.id, end.Unix())
-	return feed.Identity{Run: s.run + "/wrap-ups", Number: h.Sum64()}
+	return feed.Identity{Run: s.switchRun + "/wrap-ups", Number: h.Sum64()}
 }
 
 // addPoolAgents requests the agents of app_agent_pool, and completes the agents.

@@ -20,10 +20,10 @@ type tenants struct {
 	cfg      *feed.Config
 	accounts feed.Accounts
 
-	mu      sync.Mutex
-	recent  map[string]cachedAccount // by Uniqueid, Linkedid, and interface of a member
-	older   map[string]cachedAccount // the previous generation
-	rotated time.Time
+	mu        sync.Mutex
+	recent    map[string]cachedAccount // by Uniqueid, Linkedid, and interface of a member
+	older     map[string]cachedAccount // the previous generation
+	rotatedAt time.Time
 }
 
 // cachedAccount is the account of an id.
@@ -34,7 +34,7 @@ type cachedAccount struct {
 
 func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
 	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{}, older: map[string]cachedAccount{},
-		rotated: time.Now()}
+		rotatedAt: time.Now()}
 }
 
 // find returns the account of an event, "" if it is unknown, and the names that were looked up. It
@@ -206,8 +206,8 @@ func (t *tenants) store(id string, found cachedAccount) {
 	}
 
 	now := time.Now()
-	if len(t.recent) >= maxCachedIDs || now.Sub(t.rotated) >= generationAge {
-		t.older, t.recent, t.rotated = t.recent, map[string]cachedAccount{}, now
+	if len(t.recent) >= maxCachedIDs || now.Sub(t.rotatedAt) >= generationAge {
+		t.older, t.recent, t.rotatedAt = t.recent, map[string]cachedAccount{}, now
 	}
 
 	t.recent[id] = found

@@ -59,8 +59,8 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		return s.runCommand(ctx, "uuid_hold off "+leg)
 	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
 		return s.spy(ctx, c, leg)
-	case feed.ActionHear:
-		return s.hear(ctx, c, leg)
+	case feed.ActionAddListener:
+		return s.addListener(ctx, c, leg)
 	}
 
 	return feed.CannotDo("FreeSWITCH", c, "unknown action")
@@ -135,8 +135,8 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 		c.ID, listenerTag, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
 }
 
-// hear has the switch send both voices of the caller's leg to Trunkline, as an AI provider's session.
-func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
+// addListener has the switch send both voices of the caller's leg to Trunkline, as an AI provider's session.
+func (s *session) addListener(ctx context.Context, c feed.Command, leg string) error {
 	if s.listenBy == "" {
 		return feed.CannotDo("FreeSWITCH", c, "its feed has no listen_by")
 	}

@@ -246,7 +246,7 @@ func TestAProviderHearsTheCallersLeg(t *testing.T) {
 		}}).serve(t)
 		s := openSession(t,
 			sw.at(t, feed.Config{ListenBy: setting.Secret(c.by), ListenBeep: c.beep}, domains{})).(feed.Commander)
-		err := s.Command(t.Context(), feed.Command{Action: feed.ActionHear, CallID: member, QueueID: "sales@x",
+		err := s.Command(t.Context(), feed.Command{Action: feed.ActionAddListener, CallID: member, QueueID: "sales@x",
 			ProviderID: "p1", SessionID: "5f0e", Caller: "+4930123456"})
 		asked, beeps := sw.asked("api "+sent), sw.asked("api uuid_broadcast "+leg+" "+beep+" both")
 		if fault.KindOf(err) != c.want || (asked == 1) != (c.by != "") || (beeps == 1) != c.beep {

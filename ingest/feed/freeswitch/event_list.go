@@ -30,19 +30,19 @@ const (
 // eventList is the list of events that a session subscribes to.
 type eventList struct {
 	names, subclasses []string
-	stored            map[string]bool // those of ownEvents and API that the setting lists
+	storedEvents      map[string]bool // those of ownEvents and API that the setting lists
 }
 
 // parseEventList parses the setting events. An item in capitals is the name of an event, any other
 // item the subclass of a CUSTOM event.
 func parseEventList(events []string) eventList {
-	s := eventList{stored: make(map[string]bool)}
+	s := eventList{storedEvents: make(map[string]bool)}
 	for _, word := range strings.Fields(strings.Join(events, " ")) {
 		switch {
 		case word == customEvents:
 		case isEventName(word):
 			s.names = addOnce(s.names, word)
-			s.stored[word] = true
+			s.storedEvents[word] = true
 		default:
 			s.subclasses = addOnce(s.subclasses, word)
 		}
@@ -54,7 +54,7 @@ func parseEventList(events []string) eventList {
 
 	if s.isAll() {
 		for _, word := range append(ownEvents, apiEvent) {
-			s.stored[word] = true
+			s.storedEvents[word] = true
 		}
 
 		s.names = []string{allEvents}

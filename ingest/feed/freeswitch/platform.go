@@ -53,7 +53,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 
 	client, err := esl.New(esl.Config{
 		Address: cfg.Address, User: cfg.User, Password: string(cfg.Password), TLS: tlsConfig,
-		Raw: true, CommandTimeout: commandTimeout, MaxMessage: maxResponse,
+		Raw: true, CommandTimeout: commandTimeout, MaxMessage: maxResponseBytes,
 	}, esl.Deps{Log: deps.Log, Panics: deps.Panics})
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 	}, nil
 }
 
-// maxResponse is the largest response of the switch in bytes, enough for some 30,000 channels.
-const maxResponse = 48 << 20
+// maxResponseBytes is the largest response of the switch in bytes, enough for some 30,000 channels.
+const maxResponseBytes = 48 << 20
 
 // Subscription implements feed.Platform.
 func (p *platform) Subscription() []string {

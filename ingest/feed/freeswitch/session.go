@@ -28,8 +28,8 @@ var (
 // session is one connection. Only Read uses the fields before mu.
 type session struct {
 	*platform
-	conn      *esl.Conn
-	connected time.Time
+	conn        *esl.Conn
+	connectedAt time.Time
 
 	reader     freeswitch.LiveReader
 	batch      []feed.Event
@@ -47,7 +47,7 @@ type session struct {
 }
 
 func newSession(p *platform, conn *esl.Conn) *session {
-	return &session{platform: p, conn: conn, connected: time.Now(), reader: freeswitch.LiveReader{Keys: p.keys}}
+	return &session{platform: p, conn: conn, connectedAt: time.Now(), reader: freeswitch.LiveReader{Keys: p.keys}}
 }
 
 // Close implements feed.Session.
@@ -85,7 +85,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-idle.C:
-			if err := s.probe(ctx); err != nil {
+			if err := s.checkResponds(ctx); err != nil {
 				return nil, err
 			}
 			idle.Reset(s.idleAfter)
@@ -93,8 +93,8 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	}
 }
 
-// probe sends a command to check that the switch responds.
-func (s *session) probe(ctx context.Context) error {
+// checkResponds sends a command to check that the switch responds.
+func (s *session) checkResponds(ctx context.Context) error {
 	_, err := s.conn.API(ctx, "status")
 	if err != nil && !isRefusal(err) {
 		return fmt.Errorf("%w: %w", errSilent, err)
@@ -167,7 +167,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 
 // isSessionOnly reports whether an event is for the session only and not stored.
 func (s *session) isSessionOnly(name string) bool {
-	return (name == apiEvent || slices.Contains(ownEvents, name)) && !s.eventList.stored[name]
+	return (name == apiEvent || slices.Contains(ownEvents, name)) && !s.eventList.storedEvents[name]
 }
 
 // countMissing returns the number of events that are missing before this one.

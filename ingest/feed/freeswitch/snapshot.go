@@ -59,7 +59,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 // waitForTables waits until the core's tables include all changes before the connect, and mod_callcenter's
 // those of the last command.
 func (s *session) waitForTables(ctx context.Context) error {
-	changed := s.connected
+	changed := s.connectedAt
 	at := s.lastQueuesChange()
 	if at.After(changed) {
 		changed = at

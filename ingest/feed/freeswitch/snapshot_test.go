@@ -206,7 +206,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	p.tableLag = 10 * time.Second
 	s := openSession(t, p)
 	read(t, s, 1)
-	s.(*session).connected = time.Now().Add(-time.Minute)
+	s.(*session).connectedAt = time.Now().Add(-time.Minute)
 	snapshot := snapshotOf(t, s)
 	if !slices.Equal(snapshot.Unsettled, []string{"s-1"}) {
 		t.Errorf("it is unsettled in %q", snapshot.Unsettled)

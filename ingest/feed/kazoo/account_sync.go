@@ -96,10 +96,10 @@ func (p *platform) syncAccountsLocked(ctx context.Context) {
 	// Parents first.
 	slices.SortStableFunc(all, func(a, b kazooAccount) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
 	differ := make(map[string]string)
-	here := make(map[string]bool)
+	found := make(map[string]bool)
 
 	for _, a := range all {
-		here[a.ID] = true
+		found[a.ID] = true
 		if err := p.syncAccount(ctx, all[0].ID, a); err != nil {
 			differ[a.ID] = err.Error()
 		}
@@ -107,7 +107,7 @@ func (p *platform) syncAccountsLocked(ctx context.Context) {
 
 	for _, known := range p.directory.Tree().Accounts() {
 		path := p.directory.Tree().Path(known.ID)
-		if !here[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
+		if !found[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
 			differ[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
 		}
 	}

@@ -23,11 +23,11 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
-	if s.p.crossbar == nil {
+	if s.platform.crossbar == nil {
 		return feed.CannotDo("Kazoo", c, "the feed has no crossbar_url")
 	}
 
-	account, err := s.p.kazooAccountID(c)
+	account, err := s.platform.kazooAccountID(c)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (p *platform) kazooAccountID(c feed.Command) (string, error) {
 }
 
 func (s *session) order(ctx context.Context, path string, data any) error {
-	return commandError(s.p.crossbar.Do(ctx, http.MethodPost, path, data, nil))
+	return commandError(s.platform.crossbar.Do(ctx, http.MethodPost, path, data, nil))
 }
 
 // retryCommand is the time after which a command whose answer is missing may be asked again.

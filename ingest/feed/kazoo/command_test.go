@@ -33,7 +33,7 @@ func TestCommandsOfActions(t *testing.T) {
 	}
 
 	p.setRealms(all)
-	s := &session{p: p}
+	s := &session{platform: p}
 
 	for name, c := range map[string]struct {
 		command feed.Command

@@ -1,5 +1,5 @@
 // Package kazoo reads the events of 2600Hz Kazoo from its message bus, RabbitMQ over AMQP 0-9-1, for
-// package feed. If this is your first change, read kazoo.go (the subscription), then session.go and
+// package feed. If this is your first change, read platform.go (the subscription), then session.go and
 // message.go.
 //
 // # The queue
@@ -35,9 +35,9 @@
 //
 // # Files
 //
-// Read kazoo.go, then session.go and message.go.
+// Read platform.go, then session.go and message.go.
 //
-//   - kazoo.go: the platform and its subscription
+//   - platform.go: the platform and its subscription
 //   - session.go, guarded_conn.go, refusal.go: a session, what is checked of the peer's frames, and
 //     its refusals
 //   - message.go, origination_ids.go, digest_set.go: a message, the calls that click to call placed,

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	maxFrame = 128 << 10 // bytes of a frame's payload, as negotiated
-	// maxPendingBytes and maxPending bound what a broker sends and Read has not taken: the
+	maxFrameBytes = 128 << 10 // bytes of a frame's payload, as negotiated
+	// maxPendingBytes and maxPendingMessages bound what a broker sends and Read has not taken: the
 	// client's own queue has no end, and a broker may ignore the prefetch count.
-	maxPendingBytes = 64 << 20
-	maxPending      = 2 * prefetch
+	maxPendingBytes    = 64 << 20
+	maxPendingMessages = 2 * prefetch
 )
 
 // Parts of a frame of AMQP 0-9-1 (section 4.2.3).
@@ -34,17 +34,18 @@ type guardedConn struct {
 	net.Conn
 
 	// State of the frame that is being read: of Read alone.
-	head    []byte // its header and, of a content header, the begin of its payload
-	want    int    // length of head at which it is checked
-	rest    int    // bytes after head, with the end octet
-	waiting uint64 // bytes of the current message's body that are still to come
+	head        []byte // its header and, of a content header, the begin of its payload
+	checkLength int    // length of head at which it is checked
+	rest        int    // bytes after head, with the end octet
+	waiting     uint64 // bytes of the current message's body that are still to come
 
 	pendingBytes atomic.Int64
 	pending      atomic.Int64
 }
 
 func newGuardedConn(conn net.Conn) *guardedConn {
-	return &guardedConn{Conn: conn, head: make([]byte, 0, frameHeaderBytes+contentSizeBytes), want: frameHeaderBytes}
+	return &guardedConn{Conn: conn, head: make([]byte, 0, frameHeaderBytes+contentSizeBytes),
+		checkLength: frameHeaderBytes}
 }
 
 // take tells that Read of the session has taken a message.
@@ -67,23 +68,23 @@ func (g *guardedConn) Read(b []byte) (int, error) {
 // check follows the frames in b, which continue those of earlier calls.
 func (g *guardedConn) check(b []byte) error {
 	for len(b) > 0 {
-		if len(g.head) == g.want {
+		if len(g.head) == g.checkLength {
 			n := min(len(b), g.rest)
 			g.rest -= n
 			b = b[n:]
 
 			if g.rest == 0 {
-				g.head, g.want = g.head[:0], frameHeaderBytes
+				g.head, g.checkLength = g.head[:0], frameHeaderBytes
 			}
 
 			continue
 		}
 
-		n := min(len(b), g.want-len(g.head))
+		n := min(len(b), g.checkLength-len(g.head))
 		g.head = append(g.head, b[:n]...)
 		b = b[n:]
 
-		if len(g.head) == g.want {
+		if len(g.head) == g.checkLength {
 			if err := g.checkHead(); err != nil {
 				return err
 			}
@@ -96,14 +97,14 @@ func (g *guardedConn) check(b []byte) error {
 // checkHead checks the frame whose head is complete, or how much more of it is needed.
 func (g *guardedConn) checkHead() error {
 	kind, channel, size := g.head[0], binary.BigEndian.Uint16(g.head[1:]), binary.BigEndian.Uint32(g.head[3:])
-	if g.want > frameHeaderBytes {
+	if g.checkLength > frameHeaderBytes {
 		g.rest = int(size) - contentSizeBytes + 1
 		return g.checkContent(binary.BigEndian.Uint64(g.head[frameHeaderBytes+contentSizeOffset:]))
 	}
 
 	g.rest = int(size) + 1
 	switch {
-	case size > maxFrame:
+	case size > maxFrameBytes:
 		return fmt.Errorf("the broker sent a frame of %d bytes", size)
 	case kind == frameHeartbeat && channel == 0 && size == 0, kind == frameMethod && g.waiting == 0:
 		return nil
@@ -113,7 +114,7 @@ func (g *guardedConn) checkHead() error {
 	case kind == frameMethod:
 		return nil
 	case kind == frameHeader && channel != 0 && size >= contentSizeBytes && g.waiting == 0:
-		g.want, g.rest = frameHeaderBytes+contentSizeBytes, 0
+		g.checkLength, g.rest = frameHeaderBytes+contentSizeBytes, 0
 		return nil
 	case kind == frameBody && channel != 0 && uint64(size) <= g.waiting:
 		g.waiting -= uint64(size)
@@ -129,8 +130,8 @@ func (g *guardedConn) checkContent(size uint64) error {
 		return fmt.Errorf("the broker announced a message of %d bytes", size)
 	}
 	g.waiting = size
-	if g.pendingBytes.Add(int64(size)) > maxPendingBytes || g.pending.Add(1) > maxPending {
-		return fmt.Errorf("the broker sends more than was asked for: over %d messages or %d bytes", maxPending,
+	if g.pendingBytes.Add(int64(size)) > maxPendingBytes || g.pending.Add(1) > maxPendingMessages {
+		return fmt.Errorf("the broker sends more than was asked for: over %d messages or %d bytes", maxPendingMessages,
 			maxPendingBytes)
 	}
 	return nil

@@ -169,7 +169,7 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
-			p := &platform{name: "x", url: lyingBroker(t, attack), prefetch: prefetch, maxQueued: maxQueued,
+			p := &platform{name: "x", url: lyingBroker(t, attack), prefetch: prefetch, maxQueued: maxQueuedMessages,
 				watchInterval: time.Hour,
 				log:           log, panics: panics.New(prometheus.NewRegistry(), log)}
 			opened, err := p.Connect(t.Context())
@@ -217,7 +217,7 @@ func TestHostileMessagesAreStoredOrDropped(t *testing.T) {
 		}
 	}
 
-	s := &session{p: p, unacknowledged: []delivered{{tag: 5}}}
+	s := &session{platform: p, unacknowledged: []delivered{{tag: 5}}}
 	for _, tag := range []uint64{0, 1, 4} {
 		if err := s.Acknowledge(t.Context(), tag); err != nil || len(s.unacknowledged) != 1 {
 			t.Errorf("tag %d: %v", tag, err)

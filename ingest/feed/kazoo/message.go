@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-const maxMessage = 8 << 20 // bytes of a decompressed message
+const maxMessageBytes = 8 << 20 // bytes of a decompressed message
 
 // Keys of a message from which its account and call record are derived.
 var (
@@ -130,13 +130,13 @@ func decompress(d amqp.Delivery) ([]byte, error) {
 		return nil, fmt.Errorf("decompressing a message: %w", err)
 	}
 
-	body, err := io.ReadAll(io.LimitReader(from, maxMessage+1))
+	body, err := io.ReadAll(io.LimitReader(from, maxMessageBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing a message: %w", err)
 	}
 
-	if len(body) > maxMessage {
-		return nil, fmt.Errorf("decompressing a message: it has over %d bytes", maxMessage)
+	if len(body) > maxMessageBytes {
+		return nil, fmt.Errorf("decompressing a message: it has over %d bytes", maxMessageBytes)
 	}
 
 	return body, nil

@@ -29,7 +29,7 @@ const (
 // session is a connection that consumes the feed's queue. It implements feed.Session
 // and feed.Acknowledger.
 type session struct {
-	p                *platform
+	platform         *platform
 	conn             *amqp.Connection
 	guard            *guardedConn
 	channel          *amqp.Channel
@@ -57,7 +57,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		return nil, p.operationError("logging in to RabbitMQ", err, binding{})
 	}
 
-	s := &session{p: p, conn: conn, guard: guard, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
+	s := &session{platform: p, conn: conn, guard: guard, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
 	// Not under ctx: Close ends it, which the feed calls in any case.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancelBackground = stop
@@ -95,7 +95,7 @@ func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, er
 	var guard *guardedConn
 	plain, overTLS := strings.CutPrefix(p.url, "amqps:")
 	conn, err := amqp.DialConfig("amqp:"+strings.TrimPrefix(plain, "amqp:"), amqp.Config{
-		Heartbeat: heartbeat, FrameSize: maxFrame,
+		Heartbeat: heartbeat, FrameSize: maxFrameBytes,
 		Properties: amqp.Table{"product": "Trunkline", "connection_name": "trunkline feed " + p.name},
 		Dial: func(network, _ string) (net.Conn, error) {
 			dialer := net.Dialer{Timeout: dialTimeout}
@@ -149,30 +149,30 @@ func (s *session) declare() (length int, err error) {
 	}
 
 	known := map[string]bool{}
-	for _, b := range s.p.bindings {
+	for _, b := range s.platform.bindings {
 		if known[b.exchange] {
 			continue
 		}
 		known[b.exchange] = true
 		// A passive declaration compares only the name.
 		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
-			return 0, s.p.operationError("looking for the exchange "+b.exchange, err, b)
+			return 0, s.platform.operationError("looking for the exchange "+b.exchange, err, b)
 		}
 	}
 
-	queue, err := s.channel.QueueDeclare(s.p.queueName(), true, false, false, false, s.p.queueArguments())
+	queue, err := s.channel.QueueDeclare(s.platform.queueName(), true, false, false, false, s.platform.queueArguments())
 	if err != nil {
-		return 0, s.p.operationError("declaring the queue "+s.p.queueName(), err, binding{})
+		return 0, s.platform.operationError("declaring the queue "+s.platform.queueName(), err, binding{})
 	}
 
-	for _, b := range s.p.bindings {
-		if err := s.channel.QueueBind(s.p.queueName(), b.key, b.exchange, false, nil); err != nil {
-			return 0, s.p.operationError("binding the queue to the exchange "+b.exchange, err, b)
+	for _, b := range s.platform.bindings {
+		if err := s.channel.QueueBind(s.platform.queueName(), b.key, b.exchange, false, nil); err != nil {
+			return 0, s.platform.operationError("binding the queue to the exchange "+b.exchange, err, b)
 		}
 	}
 
 	// Before consuming: the broker would send all that it has.
-	if err := s.channel.Qos(s.p.prefetch, 0, false); err != nil {
+	if err := s.channel.Qos(s.platform.prefetch, 0, false); err != nil {
 		return 0, fmt.Errorf("setting the prefetch count: %w", err)
 	}
 
@@ -219,16 +219,16 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 // handleDelivery appends the events of a message. It acknowledges a redelivered message that Kafka already has.
 func (s *session) handleDelivery(ctx context.Context, d amqp.Delivery) {
 	s.guard.take(len(d.Body))
-	digest := s.p.digest(d)
-	if d.Redelivered && s.p.storedDigests.contains(digest) {
+	digest := s.platform.digest(d)
+	if d.Redelivered && s.platform.storedDigests.contains(digest) {
 		if err := d.Ack(false); err != nil {
-			s.p.log.DebugContext(ctx, "acknowledgement of a repeated message failed", "error", err)
+			s.platform.log.DebugContext(ctx, "acknowledgement of a repeated message failed", "error", err)
 		}
 		return
 	}
 
 	first := len(s.events)
-	s.events = s.p.appendEvents(ctx, s.events, d)
+	s.events = s.platform.appendEvents(ctx, s.events, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -259,7 +259,7 @@ func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
 	n := 0
 	for n < len(s.unacknowledged) && s.unacknowledged[n].tag <= delivery {
 		// Before the acknowledgement: if that is lost, the message comes again.
-		s.p.storedDigests.add(s.unacknowledged[n].digest)
+		s.platform.storedDigests.add(s.unacknowledged[n].digest)
 		n++
 	}
 
@@ -291,23 +291,23 @@ func (s *session) Close() error {
 }
 
 func (s *session) runInBackground(ctx context.Context, run func(context.Context)) {
-	s.running.Go(func() { s.p.panics.Do("feed kazoo", func() { run(ctx) }) })
+	s.running.Go(func() { s.platform.panics.Do("feed kazoo", func() { run(ctx) }) })
 }
 
 // watchQueueLength records when the queue starts dropping messages, and when it stops: the second resync finds the
 // changes in between.
 func (s *session) watchQueueLength(ctx context.Context) {
 	full := false
-	for range retry.Ticks(ctx, s.p.watchInterval) {
+	for range retry.Ticks(ctx, s.platform.watchInterval) {
 		length, err := s.queueLength()
 		if err != nil {
 			if ctx.Err() == nil && !s.conn.IsClosed() {
-				s.p.log.WarnContext(ctx, "queue length unknown", "error", err)
+				s.platform.log.WarnContext(ctx, "queue length unknown", "error", err)
 			}
 			return
 		}
 
-		now := length >= s.p.maxQueued
+		now := length >= s.platform.maxQueued
 		if now != full {
 			full = now
 			s.mu.Lock()
@@ -325,6 +325,6 @@ func (s *session) queueLength() (int, error) {
 		return 0, err
 	}
 	defer func() { _ = channel.Close() }() // used for one request
-	queue, err := channel.QueueDeclarePassive(s.p.queueName(), true, false, false, false, nil)
+	queue, err := channel.QueueDeclarePassive(s.platform.queueName(), true, false, false, false, nil)
 	return queue.Messages, err
 }

@@ -110,7 +110,7 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	nothing(t, kazoo, openSession(t, s.p))
+	nothing(t, kazoo, openSession(t, s.platform))
 }
 
 func TestACompressedMessageIsRead(t *testing.T) {
@@ -185,7 +185,7 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 	}
 
 	nothing(t, kazoo, s)
-	if words := s.p.Subscription(); !slices.Equal(words, cfg.Events) {
+	if words := s.platform.Subscription(); !slices.Equal(words, cfg.Events) {
 		t.Errorf("subscription %q", words)
 	}
 }

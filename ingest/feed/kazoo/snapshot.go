@@ -31,7 +31,7 @@ import (
 // if it failed to collect them, and no agents without ACDc, so a kind with no object in any account is
 // not complete.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	c := s.p.crossbar
+	c := s.platform.crossbar
 	if c == nil {
 		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}},
 			nil
@@ -46,8 +46,8 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		return feed.Snapshot{}, err
 	}
 
-	s.p.setRealms(accounts)
-	b := &snapshotBuilder{p: s.p, errors: map[state.Kind]error{}, counts: map[state.Kind]int{}}
+	s.platform.setRealms(accounts)
+	b := &snapshotBuilder{platform: s.platform, errors: map[state.Kind]error{}, counts: map[state.Kind]int{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelRequests)
 
@@ -72,7 +72,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 }
 
 type snapshotBuilder struct {
-	p *platform
+	platform *platform
 
 	mu      sync.Mutex
 	objects []feed.Object
@@ -125,7 +125,7 @@ func (b *snapshotBuilder) setError(kind state.Kind, err error) {
 }
 
 func (b *snapshotBuilder) addObjects(a kazooAccount, objects []feed.Object) {
-	id, _ := b.p.resolveAccount(a.ID, a.Realm)
+	id, _ := b.platform.resolveAccount(a.ID, a.Realm)
 	if id == "" { // records of this account are not stored
 		return
 	}
@@ -157,7 +157,7 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 		Last   string   `json:"last_name"`
 		Queues []string `json:"queues"`
 	}
-	err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents")+"?paginate=false", &listed)
+	err := b.platform.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents")+"?paginate=false", &listed)
 	if errors.Is(err, crossbar.NotFound) || err == nil && len(listed) == 0 {
 		return nil // ACDc is not installed, or has no agents in this account
 	}
@@ -166,7 +166,7 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 	}
 
 	var byAgent map[string]json.RawMessage
-	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", "status"), &byAgent); err != nil {
+	if err := b.platform.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", "status"), &byAgent); err != nil {
 		return err
 	}
 
@@ -178,7 +178,7 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 		}
 
 		if status.Status == "" {
-			if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"),
+			if err := b.platform.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"),
 				&status.Status); err != nil {
 				return err
 			}
@@ -257,7 +257,8 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 		Interaction string `json:"interaction_id"`
 		Destination string `json:"destination"`
 	}
-	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
+	path := crossbar.AccountPath(a.ID, "channels") + "?paginate=false"
+	if err := b.platform.crossbar.Get(ctx, path, &channels); err != nil {
 		return err
 	}
 
@@ -304,7 +305,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context,
 			Handled json.RawMessage `json:"handled_timestamp"`
 		} `json:"stats"`
 	}
-	err = b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "queues", "stats"), &response)
+	err = b.platform.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "queues", "stats"), &response)
 	if errors.Is(err, crossbar.NotFound) {
 		return nil, false, nil
 	}
@@ -340,7 +341,7 @@ func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error 
 		Username string `json:"username"`
 		Realm    string `json:"realm"`
 	}
-	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "registrations")+"?paginate=false",
+	if err := b.platform.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "registrations")+"?paginate=false",
 		&registrations); err != nil {
 		return err
 	}

@@ -48,13 +48,13 @@ type openAIDialect struct {
 	audio  []byte // decoded audio
 	out    aiprotocol.Message
 
-	mu       sync.Mutex
-	item     string        // that the last audio belongs to
-	started  time.Duration // position in the received audio at which it began
-	received time.Duration // audio of the connection
-	dropped  time.Duration // of it, by clears
-	cut      string        // an item that was truncated: the rest of it is not played
-	callID   string        // of the last function
+	mu            sync.Mutex
+	item          string        // that the last audio belongs to
+	started       time.Duration // position in the received audio at which it began
+	received      time.Duration // audio of the connection
+	dropped       time.Duration // of it, by clears
+	truncatedItem string        // an item that was truncated: the rest of it is not played
+	callID        string        // of the last function
 }
 
 // AppendAudio implements Dialect.
@@ -110,7 +110,7 @@ func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 
 	// Without a drop the item was heard so far, and what follows of it is to be played.
 	if c.Dropped > 0 {
-		o.cut = item
+		o.truncatedItem = item
 	}
 	o.mu.Unlock()
 
@@ -186,7 +186,7 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 	if !isText {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemField, "delta is missing, or no string")
 	}
-	if cap(o.audio) > maxIdleAudio {
+	if cap(o.audio) > maxIdleAudioBytes {
 		o.audio = nil
 	}
 
@@ -200,11 +200,11 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if o.cut != "" && string(item) == o.cut {
+	if o.truncatedItem != "" && string(item) == o.truncatedItem {
 		return nil, nil
 	}
 	if string(item) != o.item {
-		o.item, o.started, o.cut = string(item), o.received, ""
+		o.item, o.started, o.truncatedItem = string(item), o.received, ""
 	}
 
 	o.received += duration(o.config.Format, len(audio))
@@ -212,8 +212,8 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 	return &o.out, nil
 }
 
-// maxIdleAudio is the largest buffer in bytes that is kept between messages.
-const maxIdleAudio = 64 << 10
+// maxIdleAudioBytes is the largest buffer in bytes that is kept between messages.
+const maxIdleAudioBytes = 64 << 10
 
 // duration returns how long so many bytes of audio last; opus is none of the formats.
 func duration(f aiprotocol.Format, bytes int) time.Duration {

@@ -83,7 +83,7 @@ type Broker struct {
 	log            *slog.Logger
 	cancel         context.CancelFunc
 	trimming       sync.WaitGroup
-	produced       atomic.Int64          // bytes of produce requests since the last trimming
+	producedBytes  atomic.Int64          // bytes of produce requests since the last trimming
 	trimSoon       chan struct{}         // signals that produced is large
 	compactSoon    chan []partition      // the partitions of compacted topics, to look at
 	compactedBytes map[partitionID]int64 // left by the last compaction; of the compactor

@@ -138,7 +138,7 @@ func TestBrokenFramesEndTheirConnectionOnly(t *testing.T) {
 
 	for name, b := range map[string][]byte{
 		"four gigabytes":           frame(1<<32-1, 3, 1),
-		"more than a request has":  frame(maxFrame+1, 0, 7),
+		"more than a request has":  frame(maxFrameBytes+1, 0, 7),
 		"nothing":                  frame(0, 3, 1),
 		"less than a head":         frame(9, 3, 1),
 		"an unknown request":       frame(100, 12345, 0),
@@ -207,7 +207,7 @@ func FuzzCheckedConn(f *testing.F) {
 			}
 
 			n := binary.BigEndian.Uint32(size[:])
-			if n > maxFrame || n < 10 {
+			if n > maxFrameBytes || n < 10 {
 				t.Fatalf("a frame of %d bytes came through", n)
 			}
 
@@ -237,7 +237,7 @@ func TestLevelCutsTheLargest(t *testing.T) {
 		var partitions []sizedPartition
 		for _, size := range test.sizes {
 			partitions = append(partitions,
-				sizedPartition{topic: "t", disk: size, PartitionInfo: &kfake.PartitionInfo{NumBytes: size}})
+				sizedPartition{topic: "t", diskBytes: size, PartitionInfo: &kfake.PartitionInfo{NumBytes: size}})
 		}
 
 		if got := trimTarget(partitions, test.most); got != test.want {

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxFrame is the maximum request size: a produce request of one batch is below 2 MiB.
-const maxFrame = 16 << 20
+// maxFrameBytes is the maximum request size: a produce request of one batch is below 2 MiB.
+const maxFrameBytes = 16 << 20
 
 var errUnsupportedRequest = errors.New("not a Kafka request this broker takes")
 
@@ -236,7 +236,7 @@ func checkHead(head [8]byte) (int, error) {
 	version := int16(binary.BigEndian.Uint16(head[6:]))
 
 	// Key, version, correlation id, and the client id's length.
-	if size < 10 || size > maxFrame {
+	if size < 10 || size > maxFrameBytes {
 		return 0, errUnsupportedRequest
 	}
 

@@ -11,7 +11,7 @@
 //     a journal for all that waits, whichever partitions it is of (see journal.go and
 //     sync_round.go). The files of the log are synced later, in the background; at start the
 //     journal is replayed, and indexes that do not agree with their segments are made again
-//     (index.go);
+//     (index_repair.go);
 //   - the package itself trims the log so that the directory has at most a number of
 //     bytes, but always keeps the last batch, since kfake loses a partition's offsets
 //     with its last record; segments are small, since one damaged byte loses the rest of
@@ -37,11 +37,11 @@
 //
 // Read broker.go.
 //
-//   - broker.go, settings.go, metrics.go, lock.go: the broker on the data directory; settings and
+//   - broker.go, settings.go, metrics.go, folder_lock.go: the broker on the data directory; settings and
 //     metrics
 //   - listener.go, socket.go, checked_conn.go: connections, and what is checked of their requests
 //   - durability.go, sync_round.go, journal.go, partition_log.go, pause.go: nothing is acknowledged
 //     before it is on disk
 //   - trim.go, compact.go: the bounds of the folder
-//   - epochs.go, reopen_after_cut.go, index.go: what a start after a crash repairs
+//   - leader_epochs.go, reopen_after_cut.go, index_repair.go: what a start after a crash repairs
 package embedded

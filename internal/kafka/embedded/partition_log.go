@@ -248,13 +248,13 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers 
 // readBuffers are reused from one round to the next.
 type readBuffers struct{ index, segment []byte }
 
-const minReadBuffer = 4 << 10
+const minReadBufferBytes = 4 << 10
 
 // readFrom reads a file from a position to its present end. What it returns is valid until the
 // buffer is used again.
 func readFrom(f *os.File, position int64, buffer *[]byte) ([]byte, error) {
 	if len(*buffer) == 0 {
-		*buffer = make([]byte, minReadBuffer)
+		*buffer = make([]byte, minReadBufferBytes)
 	}
 
 	read := 0

@@ -56,16 +56,16 @@ func listenSocket(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// maxSocketPath is the longest socket path, in bytes, that every supported
+// maxSocketPathBytes is the longest socket path, in bytes, that every supported
 // system accepts.
-const maxSocketPath = 100
+const maxSocketPathBytes = 100
 
 // socketPath returns a path of the socket in dir that is short enough for a socket
 // address. If the real path is too long, the result refers to dir through an open file
 // descriptor, until release.
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, socketName)
-	if len(path) <= maxSocketPath {
+	if len(path) <= maxSocketPathBytes {
 		return path, func() {}, nil
 	}
 

@@ -21,7 +21,7 @@ func (b *Broker) runTrimmer(ctx context.Context) {
 	defer ticks.Stop()
 
 	for again := true; ; {
-		if b.produced.Swap(0) > 0 || again {
+		if b.producedBytes.Swap(0) > 0 || again {
 			var err error
 			again, err = b.trim(ctx)
 			if err != nil && ctx.Err() == nil {
@@ -43,7 +43,7 @@ func (b *Broker) runTrimmer(ctx context.Context) {
 // countProduced counts the bytes of a produce request, and wakes the trimmer before they are a
 // considerable part of the log's maximum size.
 func (b *Broker) countProduced(bytes int) {
-	if b.produced.Add(int64(bytes)) < b.cfg.MaxBytes/100 {
+	if b.producedBytes.Add(int64(bytes)) < b.cfg.MaxBytes/100 {
 		return
 	}
 	select {
@@ -55,9 +55,9 @@ func (b *Broker) countProduced(bytes int) {
 // sizedPartition is a partition with its offsets, the size of its records and that of its
 // files in bytes.
 type sizedPartition struct {
-	topic string
-	id    [16]byte // of the topic: one that is created again has another
-	disk  int64
+	topic     string
+	id        [16]byte // of the topic: one that is created again has another
+	diskBytes int64
 	*kfake.PartitionInfo
 }
 
@@ -94,7 +94,7 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	for _, p := range partitions {
 		records, keep := p.HighWatermark-p.LogStartOffset, max(limit-b.cfg.segmentBytes(), 0)
 		// A file goes with its last record, so records are cut to one segment less than the files may have.
-		if p.disk <= limit || p.NumBytes <= keep || records <= 1 {
+		if p.diskBytes <= limit || p.NumBytes <= keep || records <= 1 {
 			continue
 		}
 
@@ -150,8 +150,8 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 
 	for i := range partitions {
 		p := &partitions[i]
-		p.disk = byName[partition{p.topic, p.Partition}]
-		others -= p.disk
+		p.diskBytes = byName[partition{p.topic, p.Partition}]
+		others -= p.diskBytes
 	}
 
 	return others, nil
@@ -184,8 +184,8 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 	sizes := make([]int64, len(partitions))
 	var total int64
 	for i, p := range partitions {
-		sizes[i] = p.disk
-		total += p.disk
+		sizes[i] = p.diskBytes
+		total += p.diskBytes
 	}
 
 	if total <= maxBytes {

@@ -28,7 +28,7 @@ func (d *Decoder) SetAborted(list []AbortedTransaction) {
 // marker or part of an aborted transaction.
 func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error) {
 	// A producer has one transaction at a time: from its first offset on all its batches are of the aborted one.
-	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.last {
+	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.lastOffset {
 		if a.openProducers == nil {
 			a.openProducers = map[int64]bool{}
 		}
@@ -47,11 +47,11 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 		const abort = 0
 		kind := key.Int16()
 		if kind == abort && !r.Bad && !key.Bad {
-			delete(a.openProducers, h.producer)
+			delete(a.openProducers, h.producerID)
 		}
 
 		return true, nil
 	}
 
-	return h.attributes&attrTransactional != 0 && a.openProducers[h.producer], nil
+	return h.attributes&attrTransactional != 0 && a.openProducers[h.producerID], nil
 }

@@ -40,12 +40,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // batchHeader holds the header fields of a batch that reading needs.
 type batchHeader struct {
-	base, last         int64 // offsets
-	epoch              int32 // of the leader that wrote it
-	attributes         int16
-	firstTime, maxTime int64
-	producer           int64
-	records            int
+	baseOffset, lastOffset int64 // offsets
+	epoch                  int32 // of the leader that wrote it
+	attributes             int16
+	firstTime, maxTime     int64
+	producerID             int64
+	recordCount            int
 }
 
 // splitBatch splits the first batch off b and checks it. Content and error are nil if
@@ -73,26 +73,27 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	}
 
 	h = batchHeader{
-		base:       int64(be.Uint64(content)),
-		epoch:      int32(be.Uint32(content[12:])),
-		attributes: int16(be.Uint16(content[21:])),
-		firstTime:  int64(be.Uint64(content[27:])),
-		maxTime:    int64(be.Uint64(content[35:])),
-		producer:   int64(be.Uint64(content[43:])),
-		records:    int(int32(be.Uint32(content[57:]))),
+		baseOffset:  int64(be.Uint64(content)),
+		epoch:       int32(be.Uint32(content[12:])),
+		attributes:  int16(be.Uint16(content[21:])),
+		firstTime:   int64(be.Uint64(content[27:])),
+		maxTime:     int64(be.Uint64(content[35:])),
+		producerID:  int64(be.Uint64(content[43:])),
+		recordCount: int(int32(be.Uint32(content[57:]))),
 	}
 	delta := int64(int32(be.Uint32(content[23:])))
-	h.last = h.base + delta
-	if h.base < 0 || delta < 0 || h.last < h.base || h.records < 0 || int64(h.records) > delta+1 {
+	h.lastOffset = h.baseOffset + delta
+	if h.baseOffset < 0 || delta < 0 || h.lastOffset < h.baseOffset || h.recordCount < 0 ||
+		int64(h.recordCount) > delta+1 {
 		return h, nil, nil, -1, corruptError("a batch with impossible offsets")
 	}
 
 	// After the offsets, which the checksum does not fully cover: they tell where to go on behind the damage.
 	if crc32.Checksum(content[batchCRCEnd:], castagnoli) != be.Uint32(content[17:]) {
-		return h, nil, nil, h.last + 1, corruptError("a batch whose checksum does not match")
+		return h, nil, nil, h.lastOffset + 1, corruptError("a batch whose checksum does not match")
 	}
 
-	return h, content[BatchOverhead:], rest, h.last + 1, nil
+	return h, content[BatchOverhead:], rest, h.lastOffset + 1, nil
 }
 
 // corruptError is the error of a damaged batch; its text is the reason.
@@ -104,7 +105,7 @@ func (c corruptError) Error() string { return string(c) }
 // before an offset.
 func Readable(b []byte, offset int64) bool {
 	h, content, _, _, err := splitBatch(b)
-	return err == nil && content != nil && h.last >= offset
+	return err == nil && content != nil && h.lastOffset >= offset
 }
 
 // NextAfter returns the offset after the last complete batch in b and that batch's

@@ -8,9 +8,9 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// minCompressed is the size in bytes below which the records of a batch are not
+// minCompressedBytes is the size in bytes below which the records of a batch are not
 // compressed.
-const minCompressed = 1 << 10
+const minCompressedBytes = 1 << 10
 
 var codecs = map[string]compress.Codec{
 	"": nil, "none": nil, "lz4": compress.Lz4.Codec(), "zstd": compress.Zstd.Codec(),
@@ -20,7 +20,7 @@ var codecs = map[string]compress.Codec{
 // is smaller. The codec is none, lz4 or zstd.
 func (b *Builder) Compress(codec string) error {
 	c, records := codecs[codec], b.encodedRecords()
-	if c == nil || len(records) < minCompressed {
+	if c == nil || len(records) < minCompressedBytes {
 		return nil
 	}
 

@@ -16,7 +16,7 @@ type Decoder struct {
 
 	compressed   *compressedBatch // a compressed batch with records left to decode
 	window       []byte           // decompressed content
-	parsed       int              // length of the complete, decoded records in window
+	parsedBytes  int              // length of the complete, decoded records in window
 	wantedWindow int              // bytes that window should hold next time; 0: as many as now
 }
 
@@ -24,10 +24,10 @@ type Decoder struct {
 // no permanent memory.
 const maxHeaderNames = 64
 
-// maxRecords limits the records that are returned at once, rounded up to whole batches
+// maxDecodedRecords limits the records that are returned at once, rounded up to whole batches
 // that are not compressed: enough to amortize the cost per call, few enough for the
 // processor's cache.
-const maxRecords = 4096
+const maxDecodedRecords = 4096
 
 // Reset drops the records.
 func (d *Decoder) Reset() {
@@ -37,13 +37,13 @@ func (d *Decoder) Reset() {
 }
 
 // Full reports whether the decoder has as many records as it should return at once.
-func (d *Decoder) Full() bool { return len(d.Records) >= maxRecords }
+func (d *Decoder) Full() bool { return len(d.Records) >= maxDecodedRecords }
 
 // Shrink frees the window if it is larger than a number of bytes. It is called between
 // batches.
 func (d *Decoder) Shrink(maxBytes int) {
 	if cap(d.window) > maxBytes && len(d.Records) == 0 {
-		d.window, d.parsed = nil, 0
+		d.window, d.parsedBytes = nil, 0
 	}
 }
 
@@ -68,13 +68,13 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 	}
 
 	h, content, rest, next, err := splitBatch(b)
-	out := Decoded{Rest: rest, Base: h.base, Next: next, Epoch: h.epoch, RecordsBefore: len(d.Records)}
+	out := Decoded{Rest: rest, Base: h.baseOffset, Next: next, Epoch: h.epoch, RecordsBefore: len(d.Records)}
 	if err != nil || content == nil {
 		return out, err
 	}
 
 	out.Found = true
-	if h.last < from { // brokers return the whole batch that contains an offset
+	if h.lastOffset < from { // brokers return the whole batch that contains an offset
 		out.Base, out.Next = from, from
 		return out, nil
 	}
@@ -103,7 +103,7 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) error {
 	r := Reader{B: content}
 	lastDelta := int64(-1)
-	for range h.records {
+	for range h.recordCount {
 		record := Reader{B: r.Take(r.varlen())}
 		record.Bad = r.Bad
 		if err := d.decodeRecord(h, &record, &lastDelta, from); err != nil {
@@ -129,18 +129,18 @@ func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from
 	if r.Bad || !ok || len(r.B) != 0 {
 		return corruptError("a malformed record")
 	}
-	if delta <= *lastDelta || delta > h.last-h.base {
+	if delta <= *lastDelta || delta > h.lastOffset-h.baseOffset {
 		return corruptError("records whose offsets do not rise")
 	}
 
 	*lastDelta = delta
-	if h.base+delta < from {
+	if h.baseOffset+delta < from {
 		d.headers = d.headers[:headersBefore]
 		return nil
 	}
 
 	d.Records = append(d.Records, Record{
-		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Topic: d.Topic, Partition: d.Partition, Offset: h.baseOffset + delta, LeaderEpoch: h.epoch,
 		Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
 	})
 
@@ -162,12 +162,12 @@ func (r *Reader) recordHead(h *batchHeader) (ms, delta int64) {
 // decodeOversized reads the first bytes of a record of size bytes: its key, if they have it.
 func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, from int64, size int) error {
 	ms, delta := r.recordHead(h)
-	if r.Bad || delta <= *lastDelta || delta > h.last-h.base {
+	if r.Bad || delta <= *lastDelta || delta > h.lastOffset-h.baseOffset {
 		return corruptError("records whose offsets do not rise")
 	}
 
 	*lastDelta = delta
-	if h.base+delta < from {
+	if h.baseOffset+delta < from {
 		return nil
 	}
 
@@ -177,7 +177,7 @@ func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, f
 	}
 
 	d.Records = append(d.Records, Record{
-		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Topic: d.Topic, Partition: d.Partition, Offset: h.baseOffset + delta, LeaderEpoch: h.epoch,
 		Time: time.UnixMilli(ms), Key: key, Oversized: size,
 	})
 

@@ -16,16 +16,16 @@ import (
 // Compressed batches are decompressed in pieces, into a window with the records of one
 // call of kafka.Reader.Read, so that the claimed decompressed size costs no memory.
 const (
-	minWindow = 64 << 10
-	maxWindow = 1 << 20
-	// maxDecompressedRecord bounds one record of a compressed batch, and thereby the
+	minWindowBytes = 64 << 10
+	maxWindowBytes = 1 << 20
+	// maxDecompressedRecordBytes bounds one record of a compressed batch, and thereby the
 	// window if a record needs a larger one. Of a larger record only the first bytes are
 	// decoded (Record.Oversized).
-	maxDecompressedRecord = 16 << 20
-	oversizedHead         = 4 << 10
-	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
+	maxDecompressedRecordBytes = 16 << 20
+	oversizedHead              = 4 << 10
+	// maxZstdWindowBytes is what RFC 8878 recommends that decoders support; levels
 	// above 19 use more.
-	maxZstdWindow = 8 << 20
+	maxZstdWindowBytes = 8 << 20
 	// maxSnappyRatio is an upper bound of snappy's compression ratio.
 	maxSnappyRatio = 32
 )
@@ -52,9 +52,9 @@ func (d *Decoder) openCompressed(h *batchHeader, content []byte, out Decoded) er
 	if err != nil {
 		return err
 	}
-	d.compressed = &compressedBatch{header: *h, decoded: out, content: in, remaining: h.records, lastDelta: -1}
+	d.compressed = &compressedBatch{header: *h, decoded: out, content: in, remaining: h.recordCount, lastDelta: -1}
 	// The records of earlier batches may still refer to the window: it is continued, not used again.
-	d.parsed = len(d.window)
+	d.parsedBytes = len(d.window)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
 	}
 
 	out.More = true
-	out.Next = max(from, u.header.base+u.lastDelta+1)
+	out.Next = max(from, u.header.baseOffset+u.lastDelta+1)
 	return out, nil
 }
 
@@ -93,12 +93,12 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 			return nil
 		}
 
-		size, head, complete := recordLength(d.window[d.parsed:])
+		size, head, complete := recordLength(d.window[d.parsedBytes:])
 		if size < 0 {
 			return corruptError("a record of impossible length")
 		}
 
-		if size > maxDecompressedRecord {
+		if size > maxDecompressedRecordBytes {
 			passed, err := d.passOversized(u, size, head, from)
 			if err != nil {
 				return err
@@ -124,36 +124,36 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 			continue
 		}
 
-		record := Reader{B: d.window[d.parsed+head : d.parsed+head+size]}
+		record := Reader{B: d.window[d.parsedBytes+head : d.parsedBytes+head+size]}
 		if err := d.decodeRecord(&u.header, &record, &u.lastDelta, from); err != nil {
 			return err
 		}
 
-		d.parsed += head + size
+		d.parsedBytes += head + size
 		u.remaining--
 	}
 
-	return u.checkEnd(d.window[d.parsed:])
+	return u.checkEnd(d.window[d.parsedBytes:])
 }
 
 // passOversized decodes the first bytes of a record whose size is head and size, and
 // decompresses the rest without keeping it. It returns false if there is no space
 // because records not yet returned are in the window.
 func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) (bool, error) {
-	for len(d.window)-d.parsed < head+oversizedHead {
+	for len(d.window)-d.parsedBytes < head+oversizedHead {
 		hasRoom, err := d.fillWindow(u, head+oversizedHead)
 		if err != nil || !hasRoom {
 			return false, err
 		}
 	}
 
-	unread := int64(d.parsed + head + size - len(d.window))
-	r := Reader{B: d.window[d.parsed+head:]}
+	unread := int64(d.parsedBytes + head + size - len(d.window))
+	r := Reader{B: d.window[d.parsedBytes+head:]}
 	if err := d.decodeOversized(&u.header, &r, &u.lastDelta, from, size); err != nil {
 		return false, err
 	}
 
-	d.window = d.window[:d.parsed]
+	d.window = d.window[:d.parsedBytes]
 	n, err := io.CopyN(io.Discard, u.content, unread)
 	if n < unread {
 		u.exhausted = errors.Is(err, io.EOF)
@@ -186,14 +186,14 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 		return false, corruptError("a compressed batch that ends within a record")
 	}
 
-	if len(d.window) == cap(d.window) || d.parsed+size > cap(d.window) {
+	if len(d.window) == cap(d.window) || d.parsedBytes+size > cap(d.window) {
 		// Moving the window would move what these records refer to: they are returned first.
 		if len(d.Records) > 0 {
 			// The next Reset makes it larger: a window that was too small once is likely too small again.
-			d.wantedWindow = max(min(2*cap(d.window), maxWindow), size)
+			d.wantedWindow = max(min(2*cap(d.window), maxWindowBytes), size)
 			return false, nil
 		}
-		d.wantedWindow = max(size, minWindow)
+		d.wantedWindow = max(size, minWindowBytes)
 		d.moveWindow()
 	}
 
@@ -212,19 +212,19 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 
 // moveWindow frees space in the window by dropping the decoded bytes.
 func (d *Decoder) moveWindow() {
-	rest := d.window[d.parsed:]
+	rest := d.window[d.parsedBytes:]
 	if d.compressed == nil {
 		rest = nil
 	}
 
 	if cap(d.window) < d.wantedWindow ||
-		cap(d.window) > maxWindow && d.wantedWindow <= maxWindow && len(rest) <= minWindow {
-		d.window = append(make([]byte, 0, max(d.wantedWindow, minWindow)), rest...)
+		cap(d.window) > maxWindowBytes && d.wantedWindow <= maxWindowBytes && len(rest) <= minWindowBytes {
+		d.window = append(make([]byte, 0, max(d.wantedWindow, minWindowBytes)), rest...)
 	} else {
 		d.window = d.window[:copy(d.window[:cap(d.window)], rest)]
 	}
 
-	d.parsed, d.wantedWindow = 0, 0
+	d.parsedBytes, d.wantedWindow = 0, 0
 }
 
 // checkEnd checks that nothing follows the last record.
@@ -274,7 +274,7 @@ func newZstdReader(content []byte) (io.ReadCloser, error) {
 	if !ok {
 		var err error
 		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxZstdWindow))
+			zstd.WithDecoderMaxWindow(maxZstdWindowBytes))
 		if err != nil {
 			return nil, err
 		}

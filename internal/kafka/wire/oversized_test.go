@@ -9,9 +9,9 @@ import (
 // and key, and the records around it are read.
 func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 	at := time.UnixMilli(1_795_000_000_000)
-	large := Record{Time: at, Key: []byte("acme"), Value: make([]byte, maxDecompressedRecord+1),
+	large := Record{Time: at, Key: []byte("acme"), Value: make([]byte, maxDecompressedRecordBytes+1),
 		Headers: []Header{{"h", []byte("v")}}}
-	longKey := Record{Time: at, Key: make([]byte, maxDecompressedRecord+1)}
+	longKey := Record{Time: at, Key: make([]byte, maxDecompressedRecordBytes+1)}
 	records := []Record{{Time: at, Value: []byte("first")}, large, longKey, {Time: at, Value: []byte("last")}}
 
 	for _, codec := range []string{"lz4", "zstd"} {
@@ -51,7 +51,7 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 
 			for i, r := range got {
 				if r.Offset != int64(i) || !r.Time.Equal(at) ||
-					(r.Oversized > maxDecompressedRecord) != (i == 1 || i == 2) {
+					(r.Oversized > maxDecompressedRecordBytes) != (i == 1 || i == 2) {
 					t.Errorf("record %d: %d, %v, %d bytes", i, r.Offset, r.Time, r.Oversized)
 				}
 			}
@@ -62,7 +62,7 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 					got[3].Value)
 			}
 
-			if cap(d.window) > 2*maxWindow {
+			if cap(d.window) > 2*maxWindowBytes {
 				t.Errorf("the window has %d bytes", cap(d.window))
 			}
 		})

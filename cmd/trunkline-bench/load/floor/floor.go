@@ -24,8 +24,8 @@ type Server struct {
 	writers []*writer
 	wg      sync.WaitGroup
 
-	mu   sync.Mutex
-	next int // writer of the next socket
+	mu         sync.Mutex
+	nextWriter int // writer of the next socket
 }
 
 // New returns a floor, which Serve runs.
@@ -83,8 +83,8 @@ func (s *Server) acceptClient(conn net.Conn) {
 	}
 
 	s.mu.Lock()
-	w := s.writers[s.next%len(s.writers)]
-	s.next++
+	w := s.writers[s.nextWriter%len(s.writers)]
+	s.nextWriter++
 	s.mu.Unlock()
 
 	w.add(stream, conn)

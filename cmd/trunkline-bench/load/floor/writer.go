@@ -9,7 +9,7 @@ import (
 
 const (
 	maxQueuedFrames = 4096     // frames queued for a writer before Send blocks
-	maxWrite        = 64 << 10 // bytes of one coalesced write, as in fanout
+	maxWriteBytes   = 64 << 10 // bytes of one coalesced write, as in fanout
 )
 
 // writer writes to its part of the sockets.
@@ -86,7 +86,7 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) gather(f frame) {
 	for ; ; f = <-w.frames {
 		w.queued[f.stream] = append(w.queued[f.stream], f.bytes...)
-		if len(w.queued[f.stream]) >= maxWrite || len(w.frames) == 0 {
+		if len(w.queued[f.stream]) >= maxWriteBytes || len(w.frames) == 0 {
 			break
 		}
 	}

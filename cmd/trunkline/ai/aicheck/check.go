@@ -20,8 +20,8 @@ const (
 	closeTimeout       = 5 * time.Second
 )
 
-// maxMessage is the size of the largest message, in bytes, that Trunkline accepts.
-const maxMessage = 1 << 20
+// maxMessageBytes is the size of the largest message, in bytes, that Trunkline accepts.
+const maxMessageBytes = 1 << 20
 
 // session is the session under test.
 type session struct {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 		ended: make(chan struct{}), replies: make(chan *aiprotocol.Message, 16),
 		received: received{events: map[aiprotocol.Event]int{}},
 	}
-	conn.SetReadLimit(maxMessage)
+	conn.SetReadLimit(maxMessageBytes)
 	conn.SetPongHandler(func(string) error { s.received.pongAt = time.Now(); return nil })
 	go s.readMessages()
 	s.writeErr = s.runSession(ctx)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	maxMessage   = 1 << 20
-	writeTimeout = 10 * time.Second
+	maxMessageBytes = 1 << 20
+	writeTimeout    = 10 * time.Second
 )
 
 // Provider serves the sessions of its callers.
@@ -69,7 +69,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	defer cancelClose()
 
-	conn.SetReadLimit(maxMessage)
+	conn.SetReadLimit(maxMessageBytes)
 	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true},
 		received: map[aiprotocol.Event]int{}}
 	s.printf = func(format string, args ...any) {

@@ -43,12 +43,12 @@ type queue struct {
 }
 
 type call struct {
-	id, bridge, conference, customer string
-	name, number                     string
-	queue                            *queue
-	member                           int
-	joinedAt, offeredAt, answeredAt  time.Time
-	history                          []historyEntry
+	id, bridgeID, conferenceID, customerLegID string
+	callerName, callerNumber                  string
+	queue                                     *queue
+	memberNumber                              int
+	joinedAt, offeredAt, answeredAt           time.Time
+	history                                   []historyEntry
 }
 
 // historyEntry is one entry of a call's history.

@@ -14,10 +14,10 @@ const switchDomain = "pbx.example.com"
 func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 	headers := map[string]string{
 		"CC-Queue":               f.queueName(k.queue),
-		"CC-Member-UUID":         k.customer,
+		"CC-Member-UUID":         k.customerLegID,
 		"CC-Member-Session-UUID": k.id,
-		"CC-Member-CID-Name":     k.name,
-		"CC-Member-CID-Number":   k.number,
+		"CC-Member-CID-Name":     k.callerName,
+		"CC-Member-CID-Number":   k.callerNumber,
 	}
 
 	if a != nil {
@@ -34,7 +34,7 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 		headers["CC-Action"], headers["CC-Hangup-Cause"] = "bridge-agent-fail", "NO_ANSWER"
 		headers["CC-Agent-Called-Time"], headers["CC-Agent-Aborted-Time"] = unixSeconds(k.offeredAt), unixSeconds(c.now)
 	case answered, transferred:
-		headers["CC-Action"], headers["CC-Agent-UUID"] = "bridge-agent-start", k.bridge
+		headers["CC-Action"], headers["CC-Agent-UUID"] = "bridge-agent-start", k.bridgeID
 		headers["CC-Agent-Called-Time"], headers["CC-Agent-Answered-Time"] = unixSeconds(k.offeredAt), unixSeconds(
 			k.answeredAt)
 		headers["CC-Member-Joined-Time"] = unixSeconds(k.joinedAt)

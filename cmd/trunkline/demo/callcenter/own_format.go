@@ -22,16 +22,17 @@ func (ownFormat) emitCall(c *Center, k *call, _ *agent, m callProgress) {
 			"channel": object{
 				"Conference-Channel-Vars": object{
 					"Energy-Level": 100 + c.random.IntN(400), "Member-Ghost": false,
-					"Member-Type": "member", "Member-ID": k.member,
+					"Member-Type": "member", "Member-ID": k.memberNumber,
 				},
-				"Custom-Channel-Vars": object{"Account-ID": c.account, "Bridge-ID": k.bridge},
+				"Custom-Channel-Vars": object{"Account-ID": c.account, "Bridge-ID": k.bridgeID},
 			},
 			"Call-ID":       k.id,
-			"Conference-ID": k.conference,
+			"Conference-ID": k.conferenceID,
 			"Event":         channelEvents[m],
 		},
 		"customer_info": object{
-			"customer_callerid_name": k.name, "customer_callerid_number": k.number, "customer_uuid": k.customer,
+			"customer_callerid_name": k.callerName, "customer_callerid_number": k.callerNumber,
+			"customer_uuid": k.customerLegID,
 		},
 		"history": k.history,
 	})

@@ -114,10 +114,11 @@ var callers = []string{"Noor", "Mateo", "Ingrid", "Kwame", "Yuki", "Farah", "Luc
 func (c *Center) enqueueCall(q *queue) {
 	c.members++
 	k := &call{
-		id: c.uuid(), bridge: c.uuid(), conference: c.uuid(), customer: c.uuid(), queue: q, member: c.members,
-		name:     callers[c.random.IntN(len(callers))],
-		number:   fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // numbers reserved for fiction
-		joinedAt: c.now,
+		id: c.uuid(), bridgeID: c.uuid(), conferenceID: c.uuid(), customerLegID: c.uuid(), queue: q,
+		memberNumber: c.members,
+		callerName:   callers[c.random.IntN(len(callers))],
+		callerNumber: fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // numbers reserved for fiction
+		joinedAt:     c.now,
 	}
 	q.waiting = append(q.waiting, k)
 	c.addStep(k, nil, entered)

@@ -21,11 +21,11 @@ const (
 	AES256CBC = "AES-256-CBC"
 )
 
-// Lengths of key and salt, in Unicode characters. docs/api.md sets only minKey; maxText
+// Lengths of key and salt, in Unicode characters. docs/api.md sets only minKeyLength; maxTextLength
 // lets many versions fit into the JSON of a response.
 const (
-	minKey  = 32
-	maxText = 1024
+	minKeyLength  = 32
+	maxTextLength = 1024
 )
 
 // Change is the body of a valid PUT. A nil field is absent from the body.
@@ -87,9 +87,9 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 
 // parser reads the known fields of a body and collects the faults.
 type parser struct {
-	body   map[string]json.RawMessage
-	known  []string // fields that were read
-	faults []fault.Field
+	body       map[string]json.RawMessage
+	readFields []string // fields that were read
+	faults     []fault.Field
 }
 
 func (p *parser) fault(name, code, format string, args ...any) {
@@ -99,7 +99,7 @@ func (p *parser) fault(name, code, format string, args ...any) {
 // optional decodes a field. It returns nil if the field is absent, or adds a fault and
 // returns nil if it has another type or is null.
 func optional[T any](p *parser, name, want string) *T {
-	p.known = append(p.known, name)
+	p.readFields = append(p.readFields, name)
 	raw, sent := p.body[name]
 	if !sent {
 		return nil
@@ -165,10 +165,10 @@ func (p *parser) checkKey(key *string) {
 	}
 
 	n := utf8.RuneCountInString(*key)
-	if n < minKey {
-		p.fault("key", codeTooShort, "key must have at least %d characters", minKey)
-	} else if n > maxText {
-		p.fault("key", codeTooLong, "key must have at most %d characters", maxText)
+	if n < minKeyLength {
+		p.fault("key", codeTooShort, "key must have at least %d characters", minKeyLength)
+	} else if n > maxTextLength {
+		p.fault("key", codeTooLong, "key must have at most %d characters", maxTextLength)
 		return
 	}
 
@@ -184,8 +184,8 @@ func (p *parser) checkSalt(salt *string) {
 	if *salt == "" {
 		p.fault("salt", codeTooShort, "salt must not be empty")
 	}
-	if utf8.RuneCountInString(*salt) > maxText {
-		p.fault("salt", codeTooLong, "salt must have at most %d characters", maxText)
+	if utf8.RuneCountInString(*salt) > maxTextLength {
+		p.fault("salt", codeTooLong, "salt must have at most %d characters", maxTextLength)
 	}
 	if normalize(*salt) == defaultSalt {
 		p.fault("salt", codeInsecure, "salt must not be %s", defaultSalt)
@@ -194,18 +194,18 @@ func (p *parser) checkSalt(salt *string) {
 
 // Bounds of the unknown fields in a response: their number, and the characters of a name.
 const (
-	maxShown     = 16
-	maxShownName = 64
+	maxShownNames     = 16
+	maxShownNameBytes = 64
 )
 
 func (p *parser) refuseUnknown() {
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(p.body)), func(name string) bool {
-		return slices.Contains(p.known, name)
+		return slices.Contains(p.readFields, name)
 	})
-	for _, name := range unknown[:min(len(unknown), maxShown)] {
+	for _, name := range unknown[:min(len(unknown), maxShownNames)] {
 		chars := []rune(name)
-		if len(chars) > maxShownName {
-			name = string(chars[:maxShownName]) + "…"
+		if len(chars) > maxShownNameBytes {
+			name = string(chars[:maxShownNameBytes]) + "…"
 		}
 		p.fault(name, codeUnknown, "there is no such field")
 	}

@@ -92,9 +92,9 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 	}
 
 	if err := check(
-		dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumberBytes},
 		dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars,
-			MaxBytes: maxDomain}); err != nil {
+			MaxBytes: maxDomainBytes}); err != nil {
 		return "", err
 	}
 

@@ -10,10 +10,10 @@ import (
 
 // callSide is one end of a call: its signalling and its media.
 type callSide struct {
-	port       *rtp.Port
-	negotiator *sip.Negotiator // nil until a phone has answered that was dialled for the side
-	leg        *sip.Leg        // nil until it is answered
-	agreed     sip.NegotiatedMedia
+	port        *rtp.Port
+	negotiator  *sip.Negotiator // nil until a phone has answered that was dialled for the side
+	leg         *sip.Leg        // nil until it is answered
+	agreedMedia sip.NegotiatedMedia
 }
 
 func (d *Driver) newSide() (*callSide, error) {
@@ -29,13 +29,13 @@ func (s *callSide) apply(agreed sip.NegotiatedMedia) error {
 	if err := s.port.SetKeys(agreed.Keys); err != nil {
 		return err
 	}
-	s.agreed = agreed
+	s.agreedMedia = agreed
 	s.port.SetRemote(agreed.RemoteAddr, s.leg.MediaHosts(agreed.RemoteAddr.Addr())...)
 	s.port.SetHold(!agreed.PeerReceives)
 	return nil
 }
 
-func (s *callSide) codec() sip.Codec { return s.agreed.Codecs[0].Codec }
+func (s *callSide) codec() sip.Codec { return s.agreedMedia.Codecs[0].Codec }
 
 // canRelay reports whether media of two codecs can be relayed.
 func canRelay(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
@@ -66,11 +66,11 @@ func codecsOf(formats []sip.NegotiatedCodec) []sip.Codec {
 
 // payloadMapping returns the mapping of payload types from one side to the other.
 func payloadMapping(from, to *callSide) rtp.PayloadMapping {
-	first := to.agreed.Codecs[0]
+	first := to.agreedMedia.Codecs[0]
 	m := rtp.PayloadMapping{Clock: first.Clock}
-	for _, f := range from.agreed.Codecs {
+	for _, f := range from.agreedMedia.Codecs {
 		passed := false
-		for _, t := range to.agreed.Codecs {
+		for _, t := range to.agreedMedia.Codecs {
 			passed = f.Same(t.Codec)
 			if passed {
 				m.Pass(f.ReceiveType, t.SendType)
@@ -87,7 +87,7 @@ func payloadMapping(from, to *callSide) rtp.PayloadMapping {
 		}
 	}
 
-	f, t := from.agreed.TelephoneEvent, to.agreed.TelephoneEvent
+	f, t := from.agreedMedia.TelephoneEvent, to.agreedMedia.TelephoneEvent
 	if f.Name != "" && t.Name != "" && f.Clock == t.Clock {
 		m.Pass(f.ReceiveType, t.SendType)
 	}

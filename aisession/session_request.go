@@ -11,7 +11,7 @@ type Request struct {
 	Provider aiprovider.Provider
 	Ingress  string // one of Ingresses
 	Call     aiprotocol.Call
-	// Listens means that the provider hears the call, which is one of others. Its mode must be that.
+	// Listens means that the provider only listens to the call, which is one of others. Its mode must be that.
 	Listens bool
 	// SessionID is the id of the session to open, "" for a new one.
 	SessionID string

@@ -9,27 +9,6 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Get returns the progress of a call. The error is fault.NotFound for a call of an account that the
-// caller may not see.
-func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID string) (*Call, error) {
-	r, err := s.findVisible(ctx, caller, callID)
-	if err != nil {
-		return nil, err
-	}
-	return &r.Call, nil
-}
-
-func (s *Service) findVisible(ctx context.Context, caller *identity.Principal, callID string) (row, error) {
-	r, err := s.rows.find(ctx, callID)
-	if err != nil {
-		return row{}, err
-	}
-	if !s.users.Tree().Contains(caller.AccountID, r.AccountID) {
-		return row{}, fault.NotFound("There is no such call")
-	}
-	return r, nil
-}
-
 // Cancel ends a call on behalf of its owner or an administrator. It may return before the call has
 // ended: a call of another node is cancelled by that node. The error is fault.Conflict for a call that
 // has ended.
@@ -78,12 +57,6 @@ func (s *Service) HangUp(ctx context.Context, callID string) error {
 	result, err := s.endCall(ctx, callID)
 	s.metrics.cancels.WithLabelValues(result).Inc()
 	return err
-}
-
-// HasEnded reports whether a call has ended.
-func (s *Service) HasEnded(ctx context.Context, callID string) (bool, error) {
-	r, err := s.rows.find(ctx, callID)
-	return r.State == Ended, err
 }
 
 // endCall ends a call of this or another node.

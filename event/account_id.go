@@ -3,7 +3,7 @@ package event
 // ValidAccountID reports whether s can be an account's id: 1 to 64 of [A-Za-z0-9_.-].
 // Other ids need no look-up.
 func ValidAccountID(s string) bool {
-	if len(s) == 0 || len(s) > maxAccountID {
+	if len(s) == 0 || len(s) > maxAccountIDBytes {
 		return false
 	}
 	for i := range len(s) {
@@ -14,7 +14,7 @@ func ValidAccountID(s string) bool {
 	return true
 }
 
-const maxAccountID = 64
+const maxAccountIDBytes = 64
 
 var accountIDBytes = func() (valid [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") {

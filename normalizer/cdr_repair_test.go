@@ -35,7 +35,7 @@ func TestRepairsOfPlatformsRecordsAreCounted(t *testing.T) {
 			Value:   []byte(c.value),
 			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte(c.format)}}}
 		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events) != 1 {
-			t.Fatalf("%s: %d events, %v, dead letters %v", c.name, len(b.events), err, b.dead)
+			t.Fatalf("%s: %d events, %v, dead letters %v", c.name, len(b.events), err, b.deadLetters)
 		}
 		if b.counts.repairs != c.want {
 			t.Errorf("%s: counted %+v, want %+v", c.name, b.counts.repairs, c.want)

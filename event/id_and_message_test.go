@@ -152,13 +152,13 @@ func TestSetOf(t *testing.T) {
 	if custom&ClassOf(Custom, FormatOwn, "") == 0 || custom&ClassOf(QueueCall, "svc.cc", "") != 0 {
 		t.Error("AGENT_CUSTOM_EVENT by name admits our own events and nothing else")
 	}
-	if every&OwnPerformance != 0 || custom&ClassOf(AgentPerform, FormatPerformance, "") != 0 ||
-		every&ClassOf(AgentPerform, "generic", "") == 0 {
+	if every&OwnPerformance != 0 || custom&ClassOf(AgentPerformance, FormatPerformance, "") != 0 ||
+		every&ClassOf(AgentPerformance, "generic", "") == 0 {
 		t.Error("without AGENT_PERFORMANCE by name: no figures of ours, but those of a source")
 	}
 
-	performance, _, _ := SetOf([]string{string(AgentPerform)})
-	if performance&ClassOf(AgentPerform, FormatPerformance, "") == 0 ||
+	performance, _, _ := SetOf([]string{string(AgentPerformance)})
+	if performance&ClassOf(AgentPerformance, FormatPerformance, "") == 0 ||
 		performance&ClassOf(Custom, FormatOwn, "") != 0 {
 		t.Error("AGENT_PERFORMANCE by name admits our figures and no other event of ours")
 	}

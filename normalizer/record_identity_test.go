@@ -128,8 +128,9 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 		limit := min(1+random.IntN(8), len(records)-taken)
 		for again := random.IntN(2); again >= 0; again-- {
 			b.reset(before)
-			if err := b.fill(t.Context(), records[taken:], limit); err != nil || b.rawRecords == 0 || len(b.dead) > 0 {
-				t.Fatal(err, b.rawRecords, len(b.dead))
+			if err := b.fill(t.Context(), records[taken:], limit); err != nil || b.rawRecords == 0 ||
+				len(b.deadLetters) > 0 {
+				t.Fatal(err, b.rawRecords, len(b.deadLetters))
 			}
 		}
 

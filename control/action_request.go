@@ -29,11 +29,11 @@ type Request struct {
 	// the audit log, because the provider's side tries the ids of both legs and one of them may be unknown.
 	ServesCall bool
 
-	HearRequest // of ActionHear
+	ListenRequest // of ActionAddListener
 }
 
-// HearRequest says which AI provider hears a call.
-type HearRequest struct {
+// ListenRequest says which AI provider is to listen to a call.
+type ListenRequest struct {
 	ProviderID string // the AI provider
 	SessionID  string // of the session that it will have
 	ByRule     bool   // a rule asks, for each call of its queues: no limit of actions holds
@@ -46,7 +46,7 @@ func (r *Request) checkFields() error {
 	case r.AgentID != "":
 		actions = feed.AgentActions
 	case r.ProviderID != "":
-		actions = []feed.Action{feed.ActionHear}
+		actions = []feed.Action{feed.ActionAddListener}
 	}
 
 	switch {

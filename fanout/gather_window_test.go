@@ -70,7 +70,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	held := &heldTransport{open: make(chan struct{})}
 
 	for range subscribers {
-		s := &subscriber{queueLimit: 1 << 20, transport: held, connected: time.Now()}
+		s := &subscriber{queueLimit: 1 << 20, transport: held, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType,
 			names: event.EveryName})
 		s.interest.follows.add(0)

@@ -23,11 +23,11 @@ type Log struct {
 
 	size int // partitions of each topic
 
-	mu        sync.Mutex
-	topics    map[string]*topic
-	committed map[string]int64 // by topic and partition
-	keep      func(old, next int64) int64
-	changed   chan struct{} // closed and replaced when records are added
+	mu               sync.Mutex
+	topics           map[string]*topic
+	committedOffsets map[string]int64 // by topic and partition
+	keepCommit       func(old, next int64) int64
+	changed          chan struct{} // closed and replaced when records are added
 }
 
 // topic is the log of a topic.
@@ -40,15 +40,15 @@ type topic struct {
 
 // NewLog returns a log whose topics have the given number of partitions.
 func NewLog(partitions int) *Log {
-	return &Log{MaxRead: 10, size: partitions, topics: map[string]*topic{}, committed: map[string]int64{},
-		keep: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
+	return &Log{MaxRead: 10, size: partitions, topics: map[string]*topic{}, committedOffsets: map[string]int64{},
+		keepCommit: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
 }
 
 // KeepCommits sets what becomes of the committed offset old when next is committed.
 func (l *Log) KeepCommits(keep func(old, next int64) int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.keep = keep
+	l.keepCommit = keep
 }
 
 // topic returns a topic. The caller holds mu.
@@ -193,7 +193,7 @@ type groupOffset struct {
 func (p groupOffset) Committed() (int64, bool) {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
-	next, ok := p.l.committed[p.key]
+	next, ok := p.l.committedOffsets[p.key]
 	return next, ok
 }
 
@@ -201,14 +201,14 @@ func (p groupOffset) Committed() (int64, bool) {
 func (p groupOffset) Commit(next int64) {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
-	p.l.committed[p.key] = p.l.keep(p.l.committed[p.key], next)
+	p.l.committedOffsets[p.key] = p.l.keepCommit(p.l.committedOffsets[p.key], next)
 }
 
 // Rewind implements kafka.Progress.
 func (p groupOffset) Rewind(next int64) {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
-	p.l.committed[p.key] = next
+	p.l.committedOffsets[p.key] = next
 }
 
 // Partitions implements kafka.Log.

@@ -71,7 +71,7 @@ func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, 
 func buildAPIKey(n NewAPIKey, now time.Time) (APIKey, error) {
 	var bad fieldProblems
 	if n.Name != "" {
-		bad.checkText("name", n.Name, maxName, printable)
+		bad.checkText("name", n.Name, maxNameLength, printable)
 	}
 	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now) {
 		bad.add("expires_at", codeInvalid, "expires_at is in the past")

@@ -111,7 +111,7 @@ func TestAnAnswerIsBoundedHoweverManyFieldsAreUnknown(t *testing.T) {
 	}
 	_, err := ParseChange(body)
 	faults := fault.As(err).Fields
-	if len(faults) != maxShown || len(faults[0].Field) > 200 {
+	if len(faults) != maxShownNames || len(faults[0].Field) > 200 {
 		t.Errorf("%d faults, the first names %d bytes", len(faults), len(faults[0].Field))
 	}
 }
@@ -162,7 +162,7 @@ func FuzzParseChange(f *testing.F) {
 			return
 		}
 
-		if c.Key != nil && len([]rune(*c.Key)) < minKey {
+		if c.Key != nil && len([]rune(*c.Key)) < minKeyLength {
 			t.Fatalf("a key of %d characters", len([]rune(*c.Key)))
 		}
 	})

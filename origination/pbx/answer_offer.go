@@ -39,7 +39,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *callSide, offer *sip.Sessio
 		return nil, err
 	}
 
-	b.tellRecording(b.near.agreed)
+	b.tellRecording(b.near.agreedMedia)
 	switch {
 	case b.far != nil:
 		b.startRelay()
@@ -57,7 +57,7 @@ func (b *bridge) preferredCodecs(s *callSide) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
 	other := b.otherSide(s)
 	if other != nil {
-		prefer = append(prefer, withOtherLaw(codecsOf(other.agreed.Codecs[:1]))...)
+		prefer = append(prefer, withOtherLaw(codecsOf(other.agreedMedia.Codecs[:1]))...)
 	}
 	return prefer
 }

@@ -147,7 +147,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	check(t, <-ended)
 	name := took.journal.file.Name()
 	check(t, took.journal.file.Close())
-	check(t, h.storeTake(t.Context(), name))
+	check(t, h.storeJournalFile(t.Context(), name))
 	m := must(h.Metadata(t.Context(), "acme", "slow"))(t)
 	if m.DurationMS < 4900 || m.DurationMS > 5100 || len(m.Pauses) != 1 {
 		t.Errorf("%+v", m)
@@ -197,7 +197,7 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	}
 
 	for _, took := range takes {
-		took.flush(openTake(t, took).now() - samples(takeJitter))
+		took.flush(openTake(t, took).now() - samples(maxPacketDelay))
 	}
 
 	if each := (live() - before) / n; each > 256<<10 {
@@ -265,7 +265,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 				took.Sent(packet)
 			}
 			if n%25 == 0 {
-				took.flush(took.now() - samples(takeJitter))
+				took.flush(took.now() - samples(maxPacketDelay))
 			}
 		}
 
@@ -278,7 +278,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 			t.Errorf("sealed %v: the tone's samples in the journal", sealed)
 		}
 
-		check(t, h.storeTake(t.Context(), name))
+		check(t, h.storeJournalFile(t.Context(), name))
 
 		id := "call_1"
 		if sealed {
@@ -334,7 +334,7 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 		took.at(time.Duration(n) * 20 * time.Millisecond)
 		took.Received(caller.next())
 		if n%25 == 24 {
-			took.flush(took.now() - samples(takeJitter))
+			took.flush(took.now() - samples(maxPacketDelay))
 		}
 	}
 
@@ -484,7 +484,7 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 }
 
 func TestKeysPauseTheRecording(t *testing.T) {
-	k := keySequence{keys: "*7"}
+	k := keySequence{sequence: "*7"}
 	for i, step := range []struct {
 		channel int
 		digit   byte
@@ -548,7 +548,7 @@ func BenchmarkRecordedSecond(b *testing.B) {
 			took.Sent(pair[1])
 
 			if n%25 == 24 {
-				took.flush(took.now() - samples(takeJitter))
+				took.flush(took.now() - samples(maxPacketDelay))
 			}
 		}
 
@@ -607,7 +607,7 @@ func TestARecordingIsStoredAsOpus(t *testing.T) {
 
 	took.flush(8000 * 5)
 	check(t, took.journal.file.Close())
-	check(t, h.storeTake(t.Context(), took.journal.file.Name()))
+	check(t, h.storeJournalFile(t.Context(), took.journal.file.Name()))
 	m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
 	if m.ContentType != "audio/ogg" || !m.Encrypted || m.DurationMS != 5000 || m.Channels != 2 || m.Size > 5*8000 {
 		t.Errorf("%+v", m)
@@ -690,12 +690,12 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 		}
 
 		turn <- struct{}{} // somebody writes
-		time.Sleep(3 * takeFlush)
+		time.Sleep(3 * writeInterval)
 		synctest.Wait()
 
 		for _, took := range takes {
-			if took.flushed != 0 {
-				t.Errorf("%d samples are written out of turn", took.flushed)
+			if took.writtenSamples != 0 {
+				t.Errorf("%d samples are written out of turn", took.writtenSamples)
 			}
 			took.stop()
 		}
@@ -707,8 +707,8 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 		}
 
 		for _, took := range takes {
-			if took.flushed < samples(3*takeFlush) {
-				t.Errorf("%d samples are written", took.flushed)
+			if took.writtenSamples < samples(3*writeInterval) {
+				t.Errorf("%d samples are written", took.writtenSamples)
 			}
 			check(t, took.journal.file.Close())
 		}

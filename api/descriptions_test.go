@@ -196,7 +196,8 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 	}
 
 	const row = `{"account_id":"a","agent_id":"1","interval_start":900,"interval_seconds":900,"logged_in_ms":1,"available_ms":1,"talking_ms":0,"wrap_up_ms":0,"break_ms":0,"offered":0,"answered":0,"no_answer":0}`
-	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerform, AccountID: "a",
+	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerformance,
+		AccountID: "a",
 		Timestamp: 1800, Data: []byte(row),
 		Metadata: event.Metadata{Source: "stats", OriginalFormat: event.FormatPerformance, ProcessedAt: 1860,
 			Facts: event.Facts{Name: event.NameOther, AgentID: "1"}}}
@@ -332,10 +333,10 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
 	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts,
 		Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
-		Leg: true, Ringing: []string{"1002"},
+		LegKnown: true, Ringing: []string{"1002"},
 		History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002",
-			AgentName: "Ann", QueueID: "q"}}, Visit: "v"}, Contacts: []string{"sip:1"},
-		Known: &state.KnownAgent{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,
+			AgentName: "Ann", QueueID: "q"}}, VisitID: "v"}, Contacts: []string{"sip:1"},
+		KnownAgent: &state.KnownAgent{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,
 			Device: event.DeviceIdle,
 			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1,
 				WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	queuePrefix = "trunkline."
-	maxQueued   = 500_000 // messages, on the broker's disk
-	prefetch    = 2000
+	queuePrefix       = "trunkline."
+	maxQueuedMessages = 500_000 // messages, on the broker's disk
+	prefetch          = 2000
 )
 
 // defaultBindings has the exchanges and routing keys of the messages that package format/kazoo parses.
@@ -91,7 +91,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 	}
 
 	p := &platform{
-		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueued, prefetch: prefetch,
+		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueuedMessages, prefetch: prefetch,
 		watchInterval: watchInterval,
 		accounts:      deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics,
 		seed: maphash.MakeSeed(),

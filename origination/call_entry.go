@@ -8,25 +8,25 @@ import (
 // entry is one call of a callStore, guarded by its lock.
 type entry struct {
 	row
-	placed     bool // the platform has accepted it: its steps may be published
-	changes    int  // number of changes
-	written    int  // number of changes in the database
-	stored     int  // number of steps in the database
-	storing    bool // a goroutine stores it
-	publishing bool // a goroutine publishes it
-	deleted    bool // the row is to be deleted
-	removed    bool // no longer in the callStore
-	cancelSent bool // Driver.Cancel was called
+	placed         bool // the platform has accepted it: its steps may be published
+	changes        int  // number of changes
+	writtenChanges int  // number of changes in the database
+	storedSteps    int  // number of steps in the database
+	storing        bool // a goroutine stores it
+	publishing     bool // a goroutine publishes it
+	deleted        bool // the row is to be deleted
+	removed        bool // no longer in the callStore
+	cancelSent     bool // Driver.Cancel was called
 
 	writing sync.Mutex // held during a statement, and not guarded
 }
 
 // toStore reports whether a change is not in the database.
-func (e *entry) toStore() bool { return !e.removed && e.written < e.changes }
+func (e *entry) toStore() bool { return !e.removed && e.writtenChanges < e.changes }
 
 // toPublish reports whether a stored step is not published.
 func (e *entry) toPublish() bool {
-	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.stored
+	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.storedSteps
 }
 
 // isLive reports whether the row, once stored, is one of the node's live ones, unless another node took it.
@@ -54,7 +54,7 @@ type progressEvent struct {
 
 // progressEvents returns the call.progress events of the stored steps that are not published.
 func (e *entry) progressEvents() (events []Event) {
-	for _, step := range e.History[e.Announced:e.stored] {
+	for _, step := range e.History[e.Announced:e.storedSteps] {
 		p := progressEvent{"call.progress", e.AccountID, step.At.Unix(), e.Call.ID, step.State, "", e.UserID}
 		if step.State == Ended {
 			p.Cause = e.Cause

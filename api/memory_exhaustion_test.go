@@ -261,9 +261,9 @@ func TestBodiesAreReturnedToTheBudget(t *testing.T) {
 	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
 	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
 
-	if e.api.strangers.held != 0 || e.api.callers.held != 0 ||
+	if e.api.strangers.heldBytes != 0 || e.api.callers.heldBytes != 0 ||
 		len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
-		t.Errorf("held: %d and %d bytes", e.api.strangers.held, e.api.callers.held)
+		t.Errorf("held: %d and %d bytes", e.api.strangers.heldBytes, e.api.callers.heldBytes)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
 	held := func() int64 {
 		e.api.strangers.mu.Lock()
 		defer e.api.strangers.mu.Unlock()
-		return e.api.strangers.held
+		return e.api.strangers.heldBytes
 	}
 
 	for end := time.Now().Add(patience); held() == 0 && time.Now().Before(end); {

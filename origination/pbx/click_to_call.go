@@ -25,9 +25,9 @@ func (c *call) runRecovered(f func() sip.Cause) sip.Cause {
 func (c *call) placeClickToCall() sip.Cause {
 	d, order := c.driver, c.order
 	owner := sip.User{AccountID: c.accountID, Domain: order.Domain, UserID: order.UserID, Extension: order.Extension}
-	by := callingParty{user: order.Destination, domain: order.Domain}
+	caller := callingParty{user: order.Destination, domain: order.Domain}
 	numbers := legNumbers{from: order.Destination, to: order.Extension}
-	phones, err := c.registeredPhones(c.ctx, owner, by, numbers)
+	phones, err := c.registeredPhones(c.ctx, owner, caller, numbers)
 	if err != nil || len(phones) == 0 {
 		cause := sip.SubscriberAbsent
 		if err != nil {

@@ -45,7 +45,7 @@ func quantile(q, histogram string, by ...string) string {
 
 // heatmap returns the query of a heat map, for a histogram with classic buckets.
 func heatmap(title, histogram, about string) panel {
-	return panel{kind: "heatmap", title: title, about: about, unit: seconds, width: pageWidth, height: 9,
+	return panel{kind: "heatmap", title: title, description: about, unit: seconds, width: pageWidth, height: 9,
 		queries: []query{{
 			fmt.Sprintf("sum by (le) (increase(%s_bucket{S}[R])) or (sum(increase(%[1]s{S}[R])) unless on () sum(%[1]s_bucket{S}))",
 				histogram),

@@ -50,10 +50,10 @@ func (s *Service) Run(ctx context.Context) error {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
-	left := s.rows.releaseLease(leaving)
-	if left != nil {
+	releaseErr := s.rows.releaseLease(leaving)
+	if releaseErr != nil {
 		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires",
-			"error", left)
+			"error", releaseErr)
 	}
 
 	if ctx.Err() == nil {

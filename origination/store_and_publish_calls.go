@@ -94,7 +94,7 @@ func (s *callStore) write(ctx context.Context, e *entry) error {
 	switch {
 	case deleted:
 		save = s.rows.delete
-	case e.stored == 0:
+	case e.storedSteps == 0:
 		save = s.rows.insert
 	}
 	s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *callStore) write(ctx context.Context, e *entry) error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.written, e.stored = changes, len(image.History)
+	e.writtenChanges, e.storedSteps = changes, len(image.History)
 	switch {
 	case !own && !deleted:
 		s.lose(e)
@@ -129,7 +129,7 @@ func (s *callStore) write(ctx context.Context, e *entry) error {
 // announce publishes the stored steps of a call that have not been published.
 func (s *callStore) announce(e *entry) error {
 	s.mu.Lock()
-	publish, told, events := s.publish, e.stored, e.progressEvents()
+	publish, told, events := s.publish, e.storedSteps, e.progressEvents()
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(s.ctx, announceTimeout)

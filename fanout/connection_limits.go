@@ -66,7 +66,7 @@ type leases struct {
 // of returns the lease of a subscriber; it has no scopes when no limits are set.
 func (l *leases) of(s *subscriber) ConnectionLease {
 	p := s.principal
-	return ConnectionLease{ID: s.id, Since: s.connected,
+	return ConnectionLease{ID: s.id, Since: s.connectedAt,
 		Scopes: l.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
 

@@ -14,7 +14,7 @@ import (
 // ServeInvite implements sip.Handler: an ordinary call from a phone or a trunk.
 func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	from := invite.Caller()
-	by := callingParty{user: from.Extension, name: invite.From().Name, domain: from.Domain}
+	caller := callingParty{user: from.Extension, name: invite.From().Name, domain: from.Domain}
 	if from.UserID == "" {
 		// A caller in a trusted network has no account: the call is of the account of the user who is called.
 		callee, err := d.directory.SIPUser(ctx, invite.Domain(), invite.User())
@@ -23,20 +23,20 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 			return
 		}
 
-		from.AccountID, by.user = callee.AccountID, invite.From().User
-		by.domain, by.fromTrunk = callee.Domain, true
+		from.AccountID, caller.user = callee.AccountID, invite.From().User
+		caller.domain, caller.fromTrunk = callee.Domain, true
 	}
 
 	if from.UserID != "" {
-		by.attempt = origination.Attempt{
+		caller.attempt = origination.Attempt{
 			Origin: origination.OriginSIP, CallID: uuid.NewString(), AccountID: from.AccountID, UserID: from.UserID,
 			Caller: audit.Caller{Actor: "sip:" + from.Extension, Address: invite.Source().Addr().Unmap().String()},
 		}
-		if err := d.admit(ctx, by.attempt); err != nil {
+		if err := d.admit(ctx, caller.attempt); err != nil {
 			d.reject(invite, sip.FacilityRejected) // 403
 			return
 		}
-		defer d.admission.Release(by.attempt.CallID)
+		defer d.admission.Release(caller.attempt.CallID)
 	}
 
 	c := newCall(d, from.AccountID, sip.NewCallID())
@@ -49,9 +49,9 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	stop := context.AfterFunc(ctx, func() { c.cancelWithCause(sip.OriginatorCancel) })
 	defer stop()
 
-	cdr := c.newCDR(invite.CallID(), inbound, legNumbers{by.user, invite.User()})
+	cdr := c.newCDR(invite.CallID(), inbound, legNumbers{caller.user, invite.User()})
 	cdr.setUser(invite.Caller())
-	cause := c.runRecovered(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
+	cause := c.runRecovered(func() sip.Cause { return c.connectIncoming(invite, caller, cdr) })
 	cdr.publish(cause)
 	c.finish(cause)
 }
@@ -137,7 +137,7 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 // the two.
 func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, cdr, reached *cdrBuilder) sip.Cause {
 	near := b.near
-	answer, agreed, err := near.negotiator.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Codecs))...)
+	answer, agreed, err := near.negotiator.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreedMedia.Codecs))...)
 	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
 		return c.driver.reject(invite, sip.IncompatibleDestination)
 	}
