@@ -128,8 +128,8 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	}
 
 	ended := make(chan struct{})
-	// As a reader does. On a busy machine a program with the websockets package did not end on the first one; why is not
-	// known.
+	// As a reader does. On a busy machine a program with the websockets package did not end on the first one; why
+	// is not known.
 	go func() {
 		for again := time.NewTicker(10 * time.Second); ; {
 			select {
