@@ -47,9 +47,9 @@
 //
 // # Lock order
 //
-// Session.tickMu, providerConn.encoding, wheel.mu, playout.mu, outbox.mu, providerConn.mu,
+// Session.tickMu, providerConn.encodeMu, wheel.mu, playout.mu, outbox.mu, providerConn.mu,
 // Service.mu. None of them is held while another is taken, except Session.tickMu and
-// providerConn.encoding, which may be held while any later one is taken. Fields of a providerConn
+// providerConn.encodeMu, which may be held while any later one is taken. Fields of a providerConn
 // and a nonblockingConn without a lock are used by the ticks only.
 //
 // # Files
@@ -66,7 +66,7 @@
 //   - session_leases.go, session_leases_redis.go: how many sessions an account has
 //   - pacer.go, session_tick.go, playout.go, outbox.go, sleep_linux.go, sleep_other.go: every 20 ms: the
 //     timers, a tick, audio to the caller, audio to the provider
-//   - provider_connection.go, provider_dial.go, provider_reader.go, provider_connection_error.go,
+//   - provider_connection.go, provider_dial.go, provider_message_handler.go, provider_connection_error.go,
 //     provider_test_call.go, reconnect.go: the connection to a provider: dialling, reading, its errors,
 //     the test of a provider, a second connection
 //   - nonblocking_conn.go, message_assembler.go, read_throttle.go, tcp_options_linux.go,

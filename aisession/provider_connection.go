@@ -39,22 +39,22 @@ type providerConn struct {
 	socket      *nonblockingConn
 	outbox      *outbox
 	assembler   messageAssembler
-	reader      *providerReader
+	handler     *providerMessageHandler
 	connectedAt time.Time
-	lost        chan struct{} // closed when the connection is unusable
+	done        chan struct{} // closed when the connection is unusable
 
 	// The following fields are used by the ticks only.
-	earlyBytes    []byte    // bytes that arrived with the handshake response
-	blockedSince  time.Time // when the kernel stopped accepting data; zero while it does
-	closeDeadline time.Time // deadline for the provider's close frame; zero before ours is sent
-	closed        bool      // lost is closed
-	problemLogged bool
+	earlyBytes          []byte    // bytes that arrived with the handshake response
+	blockedSince        time.Time // when the kernel stopped accepting data; zero while it does
+	closeDeadline       time.Time // deadline for the provider's close frame; zero before ours is sent
+	isDone              bool      // lost is closed
+	providerErrorLogged bool
 
-	encoding sync.Mutex // held while a message is encoded and queued: some dialects number theirs
+	encodeMu sync.Mutex // held while a message is encoded and queued: some dialects number theirs
 
-	mu      sync.Mutex
-	closing bool  // our close frame was queued
-	err     error // reason of the loss; nil if we closed
+	mu          sync.Mutex
+	closeQueued bool  // our close frame was queued
+	err         error // reason of the loss; nil if we closed
 }
 
 // connect opens a connection and sends the start message.
@@ -79,19 +79,19 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
 	c := &providerConn{
 		session: s, dialect: s.protocol.New(s.dialectConfig()), audioOpcode: wsframe.Text,
-		conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), lost: make(chan struct{}),
+		conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), done: make(chan struct{}),
 	}
 	if s.protocol.BinaryAudio {
 		c.audioOpcode, c.assembler.keepsBinary = wsframe.Binary, true
 	}
-	c.reader = newProviderReader(s, c)
+	c.handler = newProviderMessageHandler(s, c)
 	return c
 }
 
 // send queues what the dialect has for a message other than audio.
 func (c *providerConn) send(m *aiprotocol.Message) {
-	c.encoding.Lock()
-	defer c.encoding.Unlock()
+	c.encodeMu.Lock()
+	defer c.encodeMu.Unlock()
 	c.dialect.Encode(m, c.queueText)
 }
 
@@ -105,8 +105,8 @@ func (c *providerConn) queueText(appendTo func([]byte) []byte) {
 
 // queueAudio queues a media message and returns how many frames of audio were dropped for it.
 func (c *providerConn) queueAudio(payload []byte, track aiprotocol.Track) (dropped int) {
-	c.encoding.Lock()
-	defer c.encoding.Unlock()
+	c.encodeMu.Lock()
+	defer c.encodeMu.Unlock()
 	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload, track)
 	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
 }
@@ -122,7 +122,7 @@ func (c *providerConn) queuePong(data []byte) { c.queueFrame(wsframe.Pong, data,
 // queueClose queues the close frame. Nothing is sent after it.
 func (c *providerConn) queueClose() {
 	c.mu.Lock()
-	c.closing = true
+	c.closeQueued = true
 	c.mu.Unlock()
 	c.queueFrame(wsframe.Close, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), true)
 }
@@ -137,7 +137,7 @@ func (c *providerConn) read(buffer []byte, now time.Time) {
 	}
 
 	for bytes, records := 0, 0; bytes < maxTickBytes && records < maxTickRecords; records++ {
-		if c.closed || c.reader.throttle.blocked(now) {
+		if c.isDone || c.handler.throttle.blocked(now) {
 			return
 		}
 
@@ -160,8 +160,8 @@ func (c *providerConn) read(buffer []byte, now time.Time) {
 
 // handleBytes handles received bytes.
 func (c *providerConn) handleBytes(b []byte, now time.Time) {
-	c.reader.now = now
-	err := c.assembler.write(b, c.reader)
+	c.handler.now = now
+	err := c.assembler.write(b, c.handler)
 	if err == nil {
 		return
 	}
@@ -191,7 +191,7 @@ func (c *providerConn) writeClose(code int) {
 
 // write writes queued frames, as much as the kernel accepts without blocking.
 func (c *providerConn) write(now time.Time) {
-	if c.closed {
+	if c.isDone {
 		return
 	}
 
@@ -230,20 +230,20 @@ func (c *providerConn) write(now time.Time) {
 
 // fail ends the connection. The first reason is kept.
 func (c *providerConn) fail(err error) {
-	if c.closed {
+	if c.isDone {
 		return
 	}
 
-	c.closed = true
+	c.isDone = true
 	c.mu.Lock()
 	// After our own close frame every end of the connection is the expected one.
-	if !c.closing {
+	if !c.closeQueued {
 		c.err = err
 	}
 	c.mu.Unlock()
 
 	_ = c.conn.Close()
-	close(c.lost)
+	close(c.done)
 }
 
 func (c *providerConn) endError() error {

@@ -19,7 +19,7 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := newIdleSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
-		idleConnection(session).reader.handleText(message)
+		idleConnection(session).handler.handleText(message)
 		session.call = silent{}
 
 		for range 3 {

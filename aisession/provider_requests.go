@@ -39,8 +39,8 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal})
 	case m.Event == aiprotocol.EventProblem:
 		s.service.metrics.ignoredMessages.WithLabelValues(problemReported).Inc()
-		if !c.problemLogged { // the metric counts the others
-			c.problemLogged = true
+		if !c.providerErrorLogged { // the metric counts the others
+			c.providerErrorLogged = true
 			s.log.Warn("the AI provider reports an error", "reason", m.Refusal)
 		}
 	case m.AfterAudio:

@@ -238,7 +238,7 @@ func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.Wai
 func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
 	c := s.connection.Load()
 	if c != nil {
-		return c, c.lost
+		return c, c.done
 	}
 	return nil, nil
 }
@@ -284,7 +284,7 @@ func (s *Session) hangUpProvider() {
 		s.recordSent(aiprotocol.EventHangup)
 		c.queueClose()
 		// The ticks write both, and give up a provider that does not answer (closeTimeout) or read (writeTimeout).
-		<-c.lost
+		<-c.done
 	}
 
 	s.service.completeSession(s)

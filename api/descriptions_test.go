@@ -333,7 +333,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
 	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts,
 		Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
-		LegKnown: true, Ringing: []string{"1002"},
+		LegOutlivesVisit: true, Ringing: []string{"1002"},
 		History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002",
 			AgentName: "Ann", QueueID: "q"}}, VisitID: "v"}, Contacts: []string{"sip:1"},
 		KnownAgent: &state.KnownAgent{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,

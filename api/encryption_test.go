@@ -86,7 +86,7 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 	e := newEnv(t)
 
 	admin, alice := e.of("admin", "demo"), e.of("alice", "demo")
-	const noAccount, failed = "Could not get account ID from context", encryption.UpdateFailed
+	const noAccount, failed = "Could not get account ID from context", encryption.MessageUpdateFailed
 	for _, c := range []struct {
 		name           string
 		h              header
@@ -166,7 +166,7 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		}
 
 		slices.Sort(got)
-		if !slices.Equal(got, want) || a.Message != encryption.UpdateFailed {
+		if !slices.Equal(got, want) || a.Message != encryption.MessageUpdateFailed {
 			t.Errorf("%s: %v, %q", body, got, a.Message)
 		}
 	}

@@ -47,12 +47,12 @@ type ChannelLogins interface {
 	// IsProviderToken reports whether a provider is configured and the token names an issuer other
 	// than Trunkline. The token is not verified.
 	IsProviderToken(token string) bool
-	// CheckProviderToken checks that EventsLoginByToken would accept the token, which it counts and
+	// CheckProviderToken checks that ChannelLoginByToken would accept the token, which it counts and
 	// writes to the audit log where not. Like a login it creates or updates the user.
 	CheckProviderToken(ctx context.Context, token, address string) error
-	// EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect provider.
+	// ChannelLoginByToken is EventsLogin with an ID or access token of the OpenID Connect provider.
 	// The channel token expires with that token at the latest.
-	EventsLoginByToken(ctx context.Context, token, address string,
+	ChannelLoginByToken(ctx context.Context, token, address string,
 		f identity.Filter) (channel string, expiresIn time.Duration, err error)
 }
 
@@ -170,7 +170,7 @@ func (r channelRoutes) chooseLogin(c echo.Context,
 	sent, err := requestCredentials(c.Request())
 	if err == nil && r.logins.IsProviderToken(sent.token) {
 		return func(f identity.Filter) (string, time.Duration, error) {
-			return r.logins.EventsLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
+			return r.logins.ChannelLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
 		}, nil
 	}
 

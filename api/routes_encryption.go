@@ -112,5 +112,5 @@ func updateError(err error) error {
 		fields = []fault.Field{{Field: "body", Code: "invalid", Message: f.Message}}
 	}
 
-	return &fault.Error{Kind: f.Kind, Message: encryption.UpdateFailed, Fields: fields, Cause: err}
+	return &fault.Error{Kind: f.Kind, Message: encryption.MessageUpdateFailed, Fields: fields, Cause: err}
 }

@@ -70,10 +70,10 @@ func (c *Credentials) loginByProvider(ctx context.Context, address string,
 	return c.tokens.beginSession(ctx, user, address, id.Expires)
 }
 
-// EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
+// ChannelLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
 // provider. The channel token expires with that token at the latest.
-func (c *Credentials) EventsLoginByToken(ctx context.Context, token, address string,
-	f Filter) (channel string, expiresIn time.Duration, err error) {
+func (c *Credentials) ChannelLoginByToken(ctx context.Context, token, address string,
+	f Filter) (channelToken string, expiresIn time.Duration, err error) {
 	defer func() { c.metrics.countLogin(AudienceEvents, err) }()
 
 	user, id, err := c.authenticateByProvider(ctx, AudienceEvents, address,
@@ -364,7 +364,7 @@ func firstFieldMessage(err error) string {
 	return f.Message
 }
 
-// CheckProviderToken checks that EventsLoginByToken would accept the token, which it counts
+// CheckProviderToken checks that ChannelLoginByToken would accept the token, which it counts
 // and writes to the audit log where not. Like a login it creates or updates the user.
 func (c *Credentials) CheckProviderToken(ctx context.Context, token, address string) error {
 	_, _, err := c.authenticateByProvider(ctx, AudienceEvents, address,

@@ -133,7 +133,7 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		expires := at.now().Add(10 * time.Minute)
 		token := p.Token(claimsWith("exp", expires.Unix()))
-		channel, life, err := s.EventsLoginByToken(t.Context(), token, from, Filter{})
+		channel, life, err := s.ChannelLoginByToken(t.Context(), token, from, Filter{})
 		if err != nil || life != 10*time.Minute {
 			t.Fatalf("the channel token lives %s: %v", life, err)
 		}
@@ -238,7 +238,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		_, _, err := s.EventsLoginByToken(t.Context(), p.Token(claimsWith("", nil)), from, Filter{})
+		_, _, err := s.ChannelLoginByToken(t.Context(), p.Token(claimsWith("", nil)), from, Filter{})
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
 			t.Errorf("a deleted user: %v", err)
 		}

@@ -100,8 +100,8 @@
 //   - normalizer.go, settings.go, metrics.go, trace.go: the normalizer, settings, metrics, spans
 //   - batch.go, convert_record.go, dead_letter_kinds.go, normalize_one.go: records to messages, rows and dead
 //     letters; one record by itself
-//   - partition_worker.go, takeover.go: the loop of one partition: batches, taking
-//     over, gaps; the log
+//   - partition_worker.go, takeover.go, raw_log_gap.go: the loop of one partition: batches, taking
+//     over, what the raw log has lost
 //   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
 //     it
 //   - call_data.go: the members that the specification gives to a call event

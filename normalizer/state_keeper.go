@@ -199,7 +199,8 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
 	// Two normalizers may have written by turns: the highest of the last ids is that of the last event.
-	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(first, low-recentRecords), low,
+	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
+		max(first, low-firstSearchRecords), low,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
 			if err == nil {
@@ -226,7 +227,8 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 // hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
-	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, from, min(to, from+recentRecords),
+	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
+		from, min(to, from+firstSearchRecords),
 		func(r *kafka.Record) {
 			_, ok, err := event.MessageFacts(r.Value)
 			if err == nil && !found {
@@ -301,11 +303,11 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 
 // firstNotFolded returns the offset from which cc.evt may have events that are not
 // folded. First copies of events are in the order of their ids: before the newest
-// recentRecords events that are folded there is none.
+// firstSearchRecords events that are folded there is none.
 func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
 	first, end, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 	for err == nil && end > first {
-		from, folded := max(first, end-recentRecords), false
+		from, folded := max(first, end-firstSearchRecords), false
 		folded, err = k.allFolded(ctx, from, end)
 		if folded {
 			return end, nil

@@ -2,7 +2,6 @@ package normalizer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,9 +29,9 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 
 // normalizedRef holds the references of a normalized record to its raw record.
 type normalizedRef struct {
-	position    event.Position
-	id          event.ID
-	rawPosition kafka.LogPosition // after the raw record
+	position event.Position
+	id       event.ID
+	nextRaw  kafka.LogPosition // after the raw record
 }
 
 // startAfter sets the worker to continue after the raw record of newest; nil means
@@ -50,19 +49,19 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 	}
 
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
-	w.prevID, w.generation, w.deadLettersBefore = 0, 0, 0
+	w.prevID, w.generation, w.deadLettersUntil = 0, 0, 0
 	committed, ok := w.Committed()
 	// A commit beyond the end of the log is of a log that was cut.
 	if ok && committed <= next {
-		w.deadLettersBefore = committed
+		w.deadLettersUntil = committed
 	}
 
 	if newest != nil {
-		w.next, w.prevID, w.generation = newest.rawPosition, newest.id, newest.position.Generation
+		w.next, w.prevID, w.generation = newest.nextRaw, newest.id, newest.position.Generation
 		if w.next.TopicID.IsZero() {
 			w.next.TopicID = topicID
 		}
-		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, newest.rawPosition)
+		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, newest.nextRaw)
 	}
 
 	_, written, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
@@ -81,9 +80,9 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 // newest position: always, while the newest one is behind the commit (overlapping
 // normalizers write out of order), and while none is found.
 const (
-	recentRecords  = 512
-	overlapRecords = 16 * recentRecords
-	foreignRecords = 256 * recentRecords
+	firstSearchRecords   = 512
+	overlapSearchRecords = 16 * firstSearchRecords
+	foreignSearchRecords = 256 * firstSearchRecords
 )
 
 // findNewest finds the newest position at the end of the normalized partition.
@@ -101,7 +100,7 @@ func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error
 	var parseErr error
 
 	to := end
-	for size := int64(recentRecords); to > first; size *= 4 {
+	for size := int64(firstSearchRecords); to > first; size *= 4 {
 		from := max(first, end-size)
 		err := w.deps.Log.Scan(ctx, w.normalizedTopic, w.Partition, from, to, func(r *kafka.Record) {
 			found, err := w.readNormalized(r)
@@ -116,8 +115,8 @@ func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error
 		}
 
 		to = from
-		if newest != nil && (newest.rawPosition.Offset >= committed || end-to >= overlapRecords) ||
-			end-to >= foreignRecords {
+		if newest != nil && (newest.nextRaw.Offset >= committed || end-to >= overlapSearchRecords) ||
+			end-to >= foreignSearchRecords {
 			break
 		}
 	}
@@ -142,10 +141,10 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error
 	}
 
 	n := &normalizedRef{position: position,
-		rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
+		nextRaw: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
 	log := r.Header(event.HeaderSourceLog)
 	if log != nil { // older records do not have it
-		n.rawPosition.TopicID, n.rawPosition.LeaderEpoch, err = parseSourceLog(string(log))
+		n.nextRaw.TopicID, n.nextRaw.LeaderEpoch, err = parseSourceLog(string(log))
 		if err != nil {
 			return nil, err
 		}
@@ -178,114 +177,4 @@ func parseSourceLog(s string) (kafka.TopicID, int32, error) {
 	}
 
 	return id, int32(epoch), nil
-}
-
-// checkNewEpoch checks, before the first record of another leader epoch is processed,
-// that the new leader has all raw records that were normalized, by this worker or by
-// another one that stopped late and is ahead of it.
-func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
-	err := w.retry(ctx, "checking the raw log", func() error {
-		if err := w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next); err != nil {
-			return err
-		}
-
-		newest, err := w.findNewest(ctx)
-		if err != nil {
-			return err
-		}
-
-		if newest != nil &&
-			newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
-			err = w.startAfter(ctx, newest)
-		}
-
-		return err
-	})
-	if err != nil {
-		return w.handleGap(ctx, err)
-	}
-
-	w.next.LeaderEpoch = kafka.UnknownEpoch // checked
-	return nil
-}
-
-// handleGap moves the worker to where the raw log continues, if err is a gap at
-// w.next. It returns other errors.
-func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	gap, err := kafka.ResolveGap(ctx, err, func(ctx context.Context) error {
-		return w.retry(ctx, "checking the raw log", func() error {
-			return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
-		})
-	})
-
-	switch {
-	case gap == nil:
-		return err
-	case gap.Restarted():
-		return w.startGeneration(ctx, gap)
-	}
-
-	w.skipLost(gap)
-	return nil
-}
-
-// skipLost moves the worker behind lost records.
-func (w *partitionWorker) skipLost(gap *kafka.GapError) {
-	// What lies before the commit was processed, if only to dead letters.
-	lost := max(gap.Resume-max(w.next.Offset, w.deadLettersBefore), 0)
-	w.metrics.lost.WithLabelValues(w.rawTopic).Add(float64(lost))
-	w.log.Error("raw records lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
-		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "error", gap)
-	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
-}
-
-// startGeneration continues in a raw log that was truncated or recreated. Its offsets are used
-// a second time, so the positions of its records have the next generation, unless
-// another worker has already started it. Ids continue from the newest.
-func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapError) error {
-	w.metrics.restarts.WithLabelValues(w.rawTopic, string(gap.Kind)).Inc()
-	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.rawTopic, "partition", w.Partition,
-		"kind", gap.Kind,
-		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
-	w.Rewind(gap.Resume)
-
-	oldGeneration := w.generation
-	return w.retry(ctx, "taking over", func() error {
-		newest, err := w.findNewest(ctx)
-		if err != nil {
-			return err
-		}
-
-		err = w.startAfter(ctx, newest)
-		gap, isGap := errors.AsType[*kafka.GapError](err)
-		if err != nil && !isGap {
-			return err
-		}
-
-		// Otherwise another worker has started the generation.
-		if isGap && gap.Restarted() || w.generation <= oldGeneration {
-			if oldGeneration == event.MaxGeneration {
-				w.log.Error("event generations exhausted: new records will be treated as duplicates",
-					"topic", w.rawTopic, "partition", w.Partition)
-			}
-			w.generation = min(max(w.generation, oldGeneration)+1, event.MaxGeneration)
-		}
-
-		if isGap && gap.Restarted() {
-			return w.moveTo(ctx, gap.Resume)
-		}
-		if isGap {
-			w.skipLost(gap)
-		}
-
-		return nil
-	})
-}
-
-// moveTo moves the worker to an offset of the current raw log.
-func (w *partitionWorker) moveTo(ctx context.Context, offset int64) error {
-	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
-	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
-	w.deadLettersBefore = 0
-	return err
 }

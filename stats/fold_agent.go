@@ -24,7 +24,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
 	}
 
-	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
+	before := state.InferredAgent{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
 	// The message's state stands above the computed one: readers of cc.state saw it.

@@ -332,7 +332,7 @@ func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 		return
 	}
 
-	f.setAgentState(rang, state.AgentState{AfterCall: rang.AfterCall}.Free(), "", at)
+	f.setAgentState(rang, state.InferredAgent{AfterCall: rang.AfterCall}.StateAfterCall(), "", at)
 	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
 	f.recordChange(rang)
 }

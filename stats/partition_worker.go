@@ -56,7 +56,7 @@ func (w *worker) process(ctx context.Context) error {
 	defer w.stopRebuild()
 
 	for {
-		gap, err := kafka.ResolveGap(ctx, w.read(ctx), w.checkEvents)
+		gap, err := kafka.ConfirmGap(ctx, w.read(ctx), w.checkEvents)
 		if gap != nil && ctx.Err() == nil {
 			err = w.skipGap(ctx, gap)
 		}

@@ -77,7 +77,7 @@ func (w *partitionWorker) run(ctx context.Context) error {
 			return nil
 		}
 
-		gap, err := kafka.ResolveGap(ctx, err, w.checkTail)
+		gap, err := kafka.ConfirmGap(ctx, err, w.checkTail)
 		if err == nil && gap != nil {
 			err = w.retry(ctx, "skipping a gap", func() error { return w.skipGap(ctx, gap) })
 		}

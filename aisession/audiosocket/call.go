@@ -14,7 +14,7 @@ import (
 
 // call implements aisession.Call for one AudioSocket connection.
 type call struct {
-	*streamed.OpeningSession
+	*streamed.CallSession
 	conn      net.Conn
 	kind      byte // message kind of the session's audio
 	splitter  *streamed.FrameSplitter
@@ -22,8 +22,8 @@ type call struct {
 	converter atomic.Pointer[rateConverter] // the rate that Asterisk has changed to; nil means the session's
 }
 
-func newCall(conn net.Conn, pending *streamed.OpeningSession, kind byte) *call {
-	c := &call{OpeningSession: pending, conn: conn, kind: kind,
+func newCall(conn net.Conn, pending *streamed.CallSession, kind byte) *call {
+	c := &call{CallSession: pending, conn: conn, kind: kind,
 		splitter: streamed.NewFrameSplitter(pending, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, 1)}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

@@ -154,7 +154,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	c := newCall(conn, streamed.NewOpeningSession(cancel), kind)
+	c := newCall(conn, streamed.NewCallSession(cancel), kind)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)

@@ -7,7 +7,7 @@
 //
 // Listeners knows the calls as their recorder does (localcall.Recorder), and asks the other nodes where it does not
 // know one. A call of a platform is listened to by what the platform then sends to the media WebSocket
-// (aisession.Platform). Rules does so for every call of the queues that providers name; Run is its one goroutine.
+// (aisession.Platform). QueueRules does so for every call of the queues that providers name; Run is its one goroutine.
 //
 // A listener has one goroutine, which runs its session and ends with it: at the latest when the call ends, or the
 // process drains. At most maxListeners listen to one call that this process connects. A provider that is lost or slow

@@ -95,9 +95,9 @@ func asteriskFormat(name string) (audio.Format, error) {
 var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000,
 	"slin48": 48000}
 
-// asteriskConn has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
+// asteriskQueue has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
 // waits until Asterisk reports that the queue has been played.
-type asteriskConn struct {
+type asteriskQueue struct {
 	json bool // control messages are JSON
 
 	mu        sync.Mutex
@@ -113,7 +113,7 @@ type asteriskMark struct {
 }
 
 // command returns a command as the dialplan wants it.
-func (a *asteriskConn) command(name string) []byte {
+func (a *asteriskQueue) command(name string) []byte {
 	if !a.json {
 		return []byte(name)
 	}
@@ -121,7 +121,7 @@ func (a *asteriskConn) command(name string) []byte {
 }
 
 // markCommand returns the command that puts a mark behind the audio so far.
-func (a *asteriskConn) markCommand(number int64) []byte {
+func (a *asteriskQueue) markCommand(number int64) []byte {
 	if !a.json {
 		return fmt.Appendf(nil, "%s %d", commandMark, number)
 	}
@@ -129,20 +129,20 @@ func (a *asteriskConn) markCommand(number int64) []byte {
 }
 
 // setQueueFull pauses or resumes audio.
-func (a *asteriskConn) setQueueFull(off bool) {
+func (a *asteriskQueue) setQueueFull(off bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queueFull = off
 }
 
-func (a *asteriskConn) isQueueFull() bool {
+func (a *asteriskQueue) isQueueFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.queueFull
 }
 
 // addMark stores a mark and returns its number.
-func (a *asteriskConn) addMark(done func()) int64 {
+func (a *asteriskQueue) addMark(done func()) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastMark++
@@ -152,7 +152,7 @@ func (a *asteriskConn) addMark(done func()) int64 {
 
 // takePlayedMarks removes and returns the mark that Asterisk names, and those before it: it plays them in order. A
 // mark that is not there was reported when the queue was flushed, and Asterisk's report crossed the command.
-func (a *asteriskConn) takePlayedMarks(correlationID string) []asteriskMark {
+func (a *asteriskQueue) takePlayedMarks(correlationID string) []asteriskMark {
 	number, err := strconv.ParseInt(correlationID, 10, 64)
 	if err != nil {
 		return nil
@@ -167,7 +167,7 @@ func (a *asteriskConn) takePlayedMarks(correlationID string) []asteriskMark {
 }
 
 // takeAllMarks removes and returns all marks.
-func (a *asteriskConn) takeAllMarks() []asteriskMark {
+func (a *asteriskQueue) takeAllMarks() []asteriskMark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.marks

@@ -20,8 +20,8 @@ type markedCall struct {
 
 func newMarkedCall(t *testing.T, inJSON bool) *markedCall {
 	c := &markedCall{t: t, commands: make(chan string, 100)}
-	pending := streamed.NewOpeningSession(func() {})
-	c.call = &call{OpeningSession: pending, asterisk: &asteriskConn{json: inJSON}}
+	pending := streamed.NewCallSession(func() {})
+	c.call = &call{CallSession: pending, asterisk: &asteriskQueue{json: inJSON}}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		c.commands <- string(frame[1:])
 		return nil

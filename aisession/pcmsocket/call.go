@@ -18,13 +18,13 @@ import (
 
 // call implements aisession.Call for one media WebSocket.
 type call struct {
-	*streamed.OpeningSession
+	*streamed.CallSession
 	ws       *websocket.Conn
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
-	asterisk *asteriskConn // nil: another client
-	fork     *audioFork    // nil: another client; used by Play and DropQueued, which the session's ticks call
-	buffer   [4 << 10]byte // used by the reader
+	asterisk *asteriskQueue // nil: another client
+	fork     *audioFork     // nil: another client; used by Play and DropQueued, which the session's ticks call
+	buffer   [4 << 10]byte  // used by the reader
 
 	putMu sync.Mutex // held while a frame is put to sender
 
@@ -32,8 +32,8 @@ type call struct {
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.OpeningSession, start callStart) *call {
-	c := &call{OpeningSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
+func newCall(ws *websocket.Conn, pending *streamed.CallSession, start callStart) *call {
+	c := &call{CallSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
 		fork: start.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
@@ -59,17 +59,17 @@ func newCall(ws *websocket.Conn, pending *streamed.OpeningSession, start callSta
 }
 
 // newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(pending *streamed.OpeningSession, start callStart) *streamed.FrameSplitter {
+func newSplitter(pending *streamed.CallSession, start callStart) *streamed.FrameSplitter {
 	if !start.request.Listens {
 		return streamed.NewFrameSplitter(pending, start.request.Format, 1)
 	}
-	voices := &voiceSeparator{OpeningSession: pending, format: start.request.Format, voices: start.voices}
+	voices := &voiceSeparator{CallSession: pending, format: start.request.Format, voices: start.voices}
 	return streamed.NewFrameSplitter(voices, start.request.Format, len(start.voices))
 }
 
 // voiceSeparator passes samples that alternate between voices to a session that listens.
 type voiceSeparator struct {
-	*streamed.OpeningSession
+	*streamed.CallSession
 	format audio.Format
 	voices []int
 	buffer []byte

@@ -90,9 +90,9 @@ const returnReason = "return"
 // callStart has what the first frame of a connection tells.
 type callStart struct {
 	request  aisession.Request
-	voices   []int         // of the channels of the audio, as in aisession.Session.ReceiveVoice
-	asterisk *asteriskConn // nil: another client
-	fork     *audioFork    // nil: another client
+	voices   []int          // of the channels of the audio, as in aisession.Session.ReceiveVoice
+	asterisk *asteriskQueue // nil: another client
+	fork     *audioFork     // nil: another client
 }
 
 // newCallStart reads the first frame: hello, or Asterisk's MEDIA_START, whose numbers are in the query. The error is
@@ -136,7 +136,7 @@ func newCallStart(subprotocol string, raw []byte, query url.Values, p aiprovider
 		h.parameters = addParameter(h.parameters, name, value)
 	}
 
-	o := callStart{request: h.request(p), voices: h.voices(), asterisk: &asteriskConn{json: isJSON}}
+	o := callStart{request: h.request(p), voices: h.voices(), asterisk: &asteriskQueue{json: isJSON}}
 	o.request.Format = format
 	return o, nil
 }
@@ -188,7 +188,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	c := newCall(ws, streamed.NewOpeningSession(cancel), o)
+	c := newCall(ws, streamed.NewCallSession(cancel), o)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)

@@ -2,7 +2,7 @@
 // are sealed, with which algorithm, under which version of which key and salt, and all earlier
 // versions.
 //
-// If this is your first change, read key_state.go (the table of transitions, without I/O) and
+// If this is your first change, read account_config.go (the table of transitions, without I/O) and
 // parse_change.go (the valid bodies of a PUT).
 //
 // Package api decides which callers may read and change a configuration. Keys are never

@@ -11,7 +11,7 @@ func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) 
 
 // matchesIfMatch reports whether an If-Match header matches. * does not match an account
 // without a configuration.
-func matchesIfMatch(ifMatch string, s *state) bool {
+func matchesIfMatch(ifMatch string, s *accountConfig) bool {
 	if strings.TrimSpace(ifMatch) == "*" {
 		return s.exists
 	}

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) countChange(old, next *state) {
+func (m *metrics) countChange(old, next *accountConfig) {
 	change := changeNone
 	switch {
 	case next.version() > old.version() && old.version() > 0:

@@ -114,7 +114,7 @@ func randomChange(r *rand.Rand, keyPool string) Change {
 func TestEverySequenceOfPutsFollowsTheTable(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		s, m := &state{accountID: "account-" + strconv.FormatUint(seed, 10)}, newModel()
+		s, m := &accountConfig{accountID: "account-" + strconv.FormatUint(seed, 10)}, newModel()
 		for step := range 40 {
 			c := randomChange(r, "")
 			if s.exists && r.IntN(3) == 0 { // GET, edit, PUT
@@ -144,7 +144,7 @@ func TestEverySequenceOfPutsFollowsTheTable(t *testing.T) {
 }
 
 func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
-	never := &state{accountID: "acme"}
+	never := &accountConfig{accountID: "acme"}
 	enabled, err := never.apply(Change{Enabled: true, Key: new(goodKey), Salt: new("s1")})
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 
 	for _, c := range []struct {
 		name   string
-		state  *state
+		state  *accountConfig
 		change Change
 		want   []string
 	}{

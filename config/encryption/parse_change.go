@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// UpdateFailed is the message of the error for every refused PUT. Clients compare it.
-const UpdateFailed = "Failed to update encryption configuration"
+// MessageUpdateFailed is the message of the error for every refused PUT. Clients compare it.
+const MessageUpdateFailed = "Failed to update encryption configuration"
 
 // Valid algorithms of a configuration.
 const (
@@ -79,7 +79,7 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p.refuseUnknown()
 
 	if len(p.faults) > 0 {
-		return Change{}, fault.Invalid(UpdateFailed, p.faults...)
+		return Change{}, fault.Invalid(MessageUpdateFailed, p.faults...)
 	}
 
 	return c, nil

@@ -34,7 +34,7 @@ func parse(t *testing.T, body string) (Change, []string) {
 func faultTexts(t *testing.T, err error) (faults []string) {
 	t.Helper()
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Kind != fault.KindInvalid || f.Message != UpdateFailed {
+	if !errors.As(err, &f) || f.Kind != fault.KindInvalid || f.Message != MessageUpdateFailed {
 		t.Fatalf("not a refusal: %v", err)
 	}
 

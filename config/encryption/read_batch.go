@@ -17,7 +17,7 @@ type pendingRead struct {
 
 // readResult is an account's configuration, or the error of reading it.
 type readResult struct {
-	*state
+	*accountConfig
 	err error
 }
 
@@ -28,12 +28,12 @@ const (
 
 // read returns the configuration of the entry's account, not older than the call. It
 // returns after the entry, with the key's version as target, is in the audit log.
-func (s *Service) read(ctx context.Context, entry audit.Entry) (*state, error) {
+func (s *Service) read(ctx context.Context, entry audit.Entry) (*accountConfig, error) {
 	pending := &pendingRead{entry: entry}
 	if err := s.reads.Do(ctx, pending); err != nil {
 		return nil, sqldb.Wrap(err, "reading the encryption configuration")
 	}
-	return pending.result.state, pending.result.err
+	return pending.result.accountConfig, pending.result.err
 }
 
 // readAll sets the results of a round, and writes the audit entries of the reads that succeeded.

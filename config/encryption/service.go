@@ -56,7 +56,7 @@ type Result struct {
 	ETag   string
 }
 
-func newResult(s *state) *Result {
+func newResult(s *accountConfig) *Result {
 	a := &Result{ETag: etag(s.revision)}
 	if s.exists {
 		a.Config = s.toDocument()
@@ -96,7 +96,7 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 // changeAndSave reads the configuration, applies the change and saves the result. It starts
 // over if the stored configuration has changed in between.
 func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
-	ifMatch string) (old, next *state, err error) {
+	ifMatch string) (old, next *accountConfig, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
 		old, err = s.load(ctx, s.db, accountID)
@@ -133,7 +133,7 @@ func updateFault(err error) error {
 	case fault.KindInvalid, fault.KindPrecondition, fault.KindLimited:
 		return err
 	}
-	return fault.Internal(err, UpdateFailed)
+	return fault.Internal(err, MessageUpdateFailed)
 }
 
 // Key is one version of an account's key and salt. Never log it.

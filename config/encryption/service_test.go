@@ -375,7 +375,7 @@ func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 	}
 
 	_, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true}, "")
-	if f := fault.As(err); f.Kind != fault.KindInternal || f.Message != UpdateFailed {
+	if f := fault.As(err); f.Kind != fault.KindInternal || f.Message != MessageUpdateFailed {
 		t.Errorf("%v", err)
 	}
 	if _, err := s.Current(t.Context(), "acme"); err == nil {

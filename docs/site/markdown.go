@@ -16,8 +16,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// notes are the comments of the pages, which say how their examples are tested.
-var notes = regexp.MustCompile(`(?m)^\s*<!--.*?-->\s*?\n`)
+// htmlComments are the comments of the pages, which say how their examples are tested.
+var htmlComments = regexp.MustCompile(`(?m)^\s*<!--.*?-->\s*?\n`)
 
 // Section is a part of a page under one heading, which the search finds.
 type Section struct {
@@ -40,7 +40,7 @@ func parse(source []byte) *document {
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(html.WithUnsafe()), // the pages are ours
 	)
-	source = notes.ReplaceAll(source, nil)
+	source = htmlComments.ReplaceAll(source, nil)
 	context := parser.NewContext(parser.WithIDs(&anchors{seen: map[string]int{}}))
 	return &document{source, markdown.Parser().Parse(text.NewReader(source), parser.WithContext(context)), markdown}
 }
@@ -77,9 +77,9 @@ var inlineLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 // inlineText removes the links of a heading, of which GitHub takes the text only.
 func inlineText(heading string) string { return inlineLink.ReplaceAllString(heading, "$1") }
 
-// links calls visit with the destination of each link and image, and sets what it returns; with keep
+// rewriteLinks calls visit with the destination of each link and image, and sets what it returns; with keep
 // false only the link's text stays.
-func (d *document) links(visit func(destination string) (_ string, keep bool)) {
+func (d *document) rewriteLinks(visit func(destination string) (_ string, keep bool)) {
 	var gone []ast.Node
 	_ = ast.Walk(d.root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -187,8 +187,8 @@ func isExternal(destination string) bool {
 	return strings.Contains(destination, "://") || strings.HasPrefix(destination, "mailto:")
 }
 
-// rowsBySection returns the pages that the sections of the index lead to, by the section's anchor.
-func rowsBySection(index *document) map[string][]navigationEntry {
+// navigationBySection returns the pages that the sections of the index lead to, by the section's anchor.
+func navigationBySection(index *document) map[string][]navigationEntry {
 	rows := map[string][]navigationEntry{}
 	seen := map[string]bool{}
 	anchor := ""

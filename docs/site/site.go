@@ -152,7 +152,7 @@ func (s *Site) render(page string) ([]byte, error) {
 		return nil, fmt.Errorf("page %s has no title", page)
 	}
 
-	d.links(func(destination string) (string, bool) { return s.address(page, destination) })
+	d.rewriteLinks(func(destination string) (string, bool) { return s.address(page, destination) })
 	content, err := d.html()
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", page, err)
@@ -230,7 +230,7 @@ func (s *Site) searchIndex() ([]byte, error) {
 // groups returns the groups of the index: its sections, with the pages that they link first in each row.
 func groups(index *document) []navigationGroup {
 	var all []navigationGroup
-	rows := rowsBySection(index)
+	rows := navigationBySection(index)
 	for _, section := range index.sections() {
 		pages := rows[section.Anchor]
 		if len(pages) > 0 {

@@ -37,7 +37,7 @@ func readPage(t *testing.T, page string) *document {
 
 // destinations returns the links of a document that stay in the repository.
 func destinations(d *document) (all []string) {
-	d.links(func(destination string) (string, bool) {
+	d.rewriteLinks(func(destination string) (string, bool) {
 		if !isExternal(destination) {
 			all = append(all, destination)
 		}

@@ -101,11 +101,11 @@ func (h *History) equal(o *History) bool {
 // event, nil: none.
 func (p *Partition) legOf(e *Event, call *Entry) *Entry {
 	f := &e.Facts
-	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.LegKnown {
+	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.LegOutlivesVisit {
 		return nil
 	}
 	leg := p.lookup(e.Account, Call, f.InteractionID)
-	if leg == nil || !leg.LegKnown || !leg.Live() {
+	if leg == nil || !leg.LegOutlivesVisit || !leg.Live() {
 		return nil
 	}
 	return leg
@@ -177,7 +177,7 @@ func (p *Partition) setHistory(e *Event, entry *Entry, history *History) {
 
 // mayGoOn reports whether the next event may tell that the leg of a call that has ended goes
 // on: Asterisk tells a time-out of a queue behind the event of a caller who is gone.
-func (e *Entry) mayGoOn() bool { return e.LegKnown && e.Name == event.NameQueueCallAbandoned }
+func (e *Entry) mayGoOn() bool { return e.LegOutlivesVisit && e.Name == event.NameQueueCallAbandoned }
 
 // appendJSON appends the history as the member of an entry.
 func (h *History) appendJSON(dst []byte) []byte {

@@ -81,7 +81,7 @@
 // a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its
 // leg, or with other in the state talking: the caller has left the queue, and the next event
 // says whether an agent has answered: the call rings at nobody then, and only a phone that
-// says so does. After queue.call_ended a leg that is known (LegKnown) goes on as a talking call of
+// says so does. After queue.call_ended a leg that is known (LegOutlivesVisit) goes on as a talking call of
 // no queue until call.ended. A visit of a call on which its agent talks no longer, as the
 // agent's phone or platform says, has ended too: its call keeps the queue, and is not counted.
 //
@@ -92,7 +92,7 @@
 // queue. Where a visit has an id of its own, its entry has the steps and the leg's says which
 // visit that is: the next visit takes them over, also if it begins before the end of the last
 // one is told, whose last steps are then added to the next one's. A leg without events of its
-// own (LegKnown) links no visits. Views do not keep histories.
+// own (LegOutlivesVisit) links no visits. Views do not keep histories.
 //
 // # What the fold expects of a format
 //
@@ -135,13 +135,14 @@
 //
 // # Files
 //
-// Read entry.go and fold.go, then transition.go.
+// Read entry.go and fold.go, then call_transition.go.
 //
 //   - entry.go, position.go, record.go: an entry, the position up to which they are complete, their records
 //   - partition.go, reader_view.go: the entries of a partition as the normalizer has them, and as readers
 //     have them
-//   - fold.go, fold_agent.go, fold_call.go, fold_device.go, transition.go, agent.go, agent_reports.go:
+//   - fold.go, fold_agent.go, fold_call.go, fold_device.go, call_transition.go, agent.go, agent_reports.go:
 //     what an event changes: of a call, of an agent who has several queues, calls and sayings
+//   - inferred_agent.go: an agent's state by what happened to it, where no platform has told it
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event
 //   - ended_call.go, seen_numbers.go: what is kept of ended calls and of seen identities
 package state

@@ -114,7 +114,7 @@ func (e *Entry) compact() Value {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
 
-	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.LegKnown)<<2|bit(e.History != nil)<<3)
+	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.LegOutlivesVisit)<<2|bit(e.History != nil)<<3)
 	if e.History != nil {
 		b = binary.AppendUvarint(b, uint64(len(e.History.Steps)))
 		for i := range e.History.Steps {
@@ -157,7 +157,7 @@ func (c *endedCall) entry() Entry {
 	}
 
 	bits := u.rest[0]
-	e.WaitMS.Known, e.TalkMS.Known, e.LegKnown = bits&1 != 0, bits&2 != 0, bits&4 != 0
+	e.WaitMS.Known, e.TalkMS.Known, e.LegOutlivesVisit = bits&1 != 0, bits&2 != 0, bits&4 != 0
 	u.rest = u.rest[1:]
 
 	if bits&8 != 0 {

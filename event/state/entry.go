@@ -81,11 +81,11 @@ type Entry struct {
 	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
 	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
 
-	LegKnown   bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
-	Ringing    []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
-	Contacts   []string    `json:"contacts,omitempty"` // device: its registrations, sorted
-	KnownAgent *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
-	History    *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
+	LegOutlivesVisit bool        `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
+	Ringing          []string    `json:"ringing,omitempty"`  // call: the agents at whom it rings
+	Contacts         []string    `json:"contacts,omitempty"` // device: its registrations, sorted
+	KnownAgent       *KnownAgent `json:"known,omitempty"`    // agent: what its state follows from
+	History          *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
 // IsVisit reports whether the call is in a queue: it waits there, or an agent of the queue
@@ -150,7 +150,7 @@ func (e *Entry) Append(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
 	}
 
-	if e.LegKnown {
+	if e.LegOutlivesVisit {
 		dst = append(dst, `,"leg":true`...)
 	}
 

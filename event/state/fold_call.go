@@ -37,7 +37,7 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	setUnlessEmpty(&next.Callee, f.Callee)
 	setUnlessEmpty(&next.InteractionID, f.InteractionID)
 	setUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
-	next.LegKnown = next.LegKnown || isOfLeg(f)
+	next.LegOutlivesVisit = next.LegOutlivesVisit || isOfLeg(f)
 
 	foldCallAgent(f, &next)
 	foldVisit(f, &next, call, oldState, now)

@@ -411,7 +411,8 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 func same(a, b *Entry) bool {
 	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS &&
 		a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
-		a.LegKnown == b.LegKnown && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) &&
+		a.LegOutlivesVisit == b.LegOutlivesVisit && slices.Equal(a.Queues, b.Queues) &&
+		slices.Equal(a.Ringing, b.Ringing) &&
 		slices.Equal(a.Contacts, b.Contacts) &&
 		a.KnownAgent.equal(b.KnownAgent) && a.History.equal(b.History)
 }

@@ -247,7 +247,7 @@ func (w *worker) storeBatch(ctx context.Context, next kafka.LogPosition) error {
 
 // passGap moves the position to where the log continues, if err is a gap there. It returns other errors.
 func (w *worker) passGap(ctx context.Context, err error) error {
-	gap, err := kafka.ResolveGap(ctx, err, func(ctx context.Context) error {
+	gap, err := kafka.ConfirmGap(ctx, err, func(ctx context.Context) error {
 		return w.retry(ctx, ActionRead, func() error { return w.checkPosition(ctx) })
 	})
 	if gap == nil {

@@ -96,11 +96,11 @@ func TestAPartitionListedByAFailedRequestIsNotIdle(t *testing.T) {
 
 // numberedBatch is a record batch as a broker sends it, from an offset on.
 func numberedBatch(base int64, records int) []byte {
-	b := wire.NewBuilder(nil, nil)
+	b := wire.NewBatchBuilder(nil, nil)
 	for range records {
 		b.Append(&Record{Value: []byte("v")}, 1)
 	}
-	b.Seal(wire.Sequence{ID: -1})
-	binary.BigEndian.PutUint64(b.Frame, uint64(base))
-	return b.Frame
+	b.Seal(wire.ProducerState{ProducerID: -1})
+	binary.BigEndian.PutUint64(b.Encoded, uint64(base))
+	return b.Encoded
 }

@@ -80,12 +80,12 @@ func PassableGap(err error) (*GapError, bool) {
 	return gap, ok && (gap.Kind != GapDamaged || gap.Resume > gap.Offset)
 }
 
-// ResolveGap decides whether a consumer must skip records after reading from a position
+// ConfirmGap decides whether a consumer must skip records after reading from a position
 // failed with err. It returns the gap to skip; nil if the log does continue at the
 // position, since only the leader had not caught up; and err if it is not a passable gap.
 // check returns the result of CheckPosition for the consumer's position, whose topic id
 // and leader epoch may show a truncation that the reader did not see.
-func ResolveGap(ctx context.Context, err error, check func(context.Context) error) (*GapError, error) {
+func ConfirmGap(ctx context.Context, err error, check func(context.Context) error) (*GapError, error) {
 	readerGap, ok := errors.AsType[*GapError](err)
 	if !ok {
 		return nil, err

@@ -31,7 +31,7 @@ func TestAGapIsResolvedWithTheCheckOfThePosition(t *testing.T) {
 		"damage up to an unknown offset":  {damaged, nil, nil, damaged},
 		"damage found by the check alone": {expired, damaged, nil, expired},
 	} {
-		gap, err := kafka.ResolveGap(t.Context(), fmt.Errorf("reading: %w", c.read),
+		gap, err := kafka.ConfirmGap(t.Context(), fmt.Errorf("reading: %w", c.read),
 			func(context.Context) error { return c.check })
 		if gap != c.gap || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", name, gap, err)

@@ -103,7 +103,7 @@ func (q *produceQueue) send(ctx context.Context, to produceTarget, b *batch) pro
 	}
 
 	if !q.start() {
-		w := &queuedBatch{to, b.Frame[len(b.Frame)-b.Size():], make(chan produceAnswer, 1)}
+		w := &queuedBatch{to, b.Encoded[len(b.Encoded)-b.Size():], make(chan produceAnswer, 1)}
 		a := q.await(ctx, w)
 		if !a.alone {
 			return a
@@ -217,7 +217,7 @@ func (q *produceQueue) sendWaiting() {
 // sendAlone sends a batch in a request of its own.
 func (q *produceQueue) sendAlone(ctx context.Context, to produceTarget, b *batch) produceAnswer {
 	sentAt := time.Now()
-	response, sent, err := q.roundTrip(ctx, b.Frame)
+	response, sent, err := q.roundTrip(ctx, b.Encoded)
 	if err != nil {
 		// The connection may still be writing the frame, see exchange.
 		b.frameInUse = true

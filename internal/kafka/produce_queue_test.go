@@ -126,9 +126,9 @@ func (q *queueTest) send(ctx context.Context, topic string, partition int, value
 	prefix = wire.AppendInt32(prefix, 1)
 	prefix = wire.AppendInt32(prefix, int32(partition))
 	prefix = wire.AppendInt32(prefix, 0)
-	b := &batch{Builder: wire.NewBuilder(nil, prefix), base: -1}
+	b := &batch{BatchBuilder: wire.NewBatchBuilder(nil, prefix), base: -1}
 	b.Append(&Record{Value: []byte(value)}, 1)
-	b.completeFrame(wire.Sequence{ID: 1})
+	b.completeFrame(wire.ProducerState{ProducerID: 1})
 
 	q.sending.Go(func() {
 		a := q.produceQueue.send(ctx, to, b)

@@ -57,7 +57,7 @@ func (l *recordBuffer) deliver(b *batch) {
 		}
 	}
 
-	frame := b.Frame
+	frame := b.Encoded
 	if !b.frameInUse {
 		l.producer.framePool.Put(&frame)
 	}
@@ -73,7 +73,7 @@ func (l *recordBuffer) deliveryError(b *batch, err error) error {
 		err = errors.Join(ErrOutcomeUnknown, err)
 		// The broker may or may not have counted this batch: the next ones start a new
 		// sequence.
-		l.seq = wire.Sequence{ID: -1}
+		l.seq = wire.ProducerState{ProducerID: -1}
 	}
 
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
@@ -109,7 +109,7 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 			if b.uncertain {
 				return err
 			}
-			l.seq, b.sealed = wire.Sequence{ID: -1}, false
+			l.seq, b.sealed = wire.ProducerState{ProducerID: -1}, false
 		case outcomeUndetermined:
 			b.uncertain = true
 			return err
@@ -130,12 +130,12 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 // sendOnce sends the batch once.
 func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 	c := l.producer.cluster
-	if l.seq.ID < 0 {
+	if l.seq.ProducerID < 0 {
 		id, epoch, err := c.newProducerID(ctx)
 		if err != nil {
 			return fmt.Errorf("getting a producer id: %w", err)
 		}
-		l.seq = wire.Sequence{ID: id, Epoch: epoch}
+		l.seq = wire.ProducerState{ProducerID: id, Epoch: epoch}
 	}
 
 	to := produceTarget{c.topic(l.topic), l.partition}
@@ -171,13 +171,13 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 }
 
 // completeFrame writes the sizes and the batch header. It copies a frame that a connection may still read.
-func (b *batch) completeFrame(seq wire.Sequence) {
+func (b *batch) completeFrame(seq wire.ProducerState) {
 	if b.frameInUse {
-		b.Frame, b.frameInUse = append([]byte(nil), b.Frame...), false
+		b.Encoded, b.frameInUse = append([]byte(nil), b.Encoded...), false
 	}
-	setFrameSize(b.Frame)
+	setFrameSize(b.Encoded)
 	size := b.Size()
-	binary.BigEndian.PutUint32(b.Frame[len(b.Frame)-size-4:], uint32(size)) // ends the prefix
+	binary.BigEndian.PutUint32(b.Encoded[len(b.Encoded)-size-4:], uint32(size)) // ends the prefix
 	b.Seal(seq)
 	b.sealed = true
 }

@@ -101,7 +101,7 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 	size := 0
 	for i := range records {
 		n := wire.RecordSize(&records[i])
-		if n > topics.MaxRecordBytes-wire.BatchOverhead {
+		if n > topics.MaxRecordBytes-wire.BatchHeaderBytes {
 			p.cluster.metrics.countError("produce", "size")
 			return unknownOffsets,
 				fault.New(fault.KindTooLarge, "a record is larger than %d bytes", topics.MaxRecordBytes)

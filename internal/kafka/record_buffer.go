@@ -23,21 +23,21 @@ type recordBuffer struct {
 	lastTimestamp int64 // last timestamp assigned to a record; never decreases
 
 	// The fields below belong to the running goroutine.
-	seq            wire.Sequence
+	seq            wire.ProducerState
 	leader         leadership // of the last request
 	throttledUntil time.Time  // the broker accepts no request before this time
 }
 
 // batch is a produce request, from the first record to its response.
 type batch struct {
-	wire.Builder        // after recordBuffer.prefix
+	wire.BatchBuilder   // after recordBuffer.prefix
 	deadline, startedAt time.Time
 	base                int64 // offset of the first record, once written; -1: unknown
 	shares              []callShare
 
 	sealed     bool
 	uncertain  bool // an earlier attempt may have been written
-	frameInUse bool // an abandoned connection may still read Frame
+	frameInUse bool // an abandoned connection may still read Encoded
 }
 
 // callShare is the number of records in a batch that belong to one call.
@@ -52,7 +52,8 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 	b = wire.AppendInt32(b, 1)
 	b = wire.AppendInt32(b, int32(key.partition))
 	b = wire.AppendInt32(b, 0) // size of the batch
-	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: wire.Sequence{ID: -1}}
+	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b,
+		seq: wire.ProducerState{ProducerID: -1}}
 }
 
 // add appends records in order and schedules their delivery. The caller holds
@@ -95,7 +96,7 @@ func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
 		memory = *pooled
 	}
 
-	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, startedAt: now,
+	b := &batch{BatchBuilder: wire.NewBatchBuilder(memory, l.prefix), base: -1, startedAt: now,
 		deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
 

@@ -24,7 +24,7 @@ func (b *batch) split() (parts [2]*batch, err error) {
 
 	shares := slices.Clone(b.shares)
 	for i := range halves {
-		part := &batch{Builder: halves[i], base: -1, startedAt: b.startedAt, deadline: b.deadline,
+		part := &batch{BatchBuilder: halves[i], base: -1, startedAt: b.startedAt, deadline: b.deadline,
 			uncertain: b.uncertain}
 		part.shares, shares = splitShares(shares, part.Records)
 		parts[i] = part

@@ -62,7 +62,7 @@ func BenchmarkReportOf400Days(b *testing.B) {
 			b.Run("history", func(b *testing.B) {
 				for b.Loop() {
 					byDay, byQueue, before := f, f, f
-					byDay.By, byQueue.By, before.By = ByInterval, ByID, ByID
+					byDay.GroupBy, byQueue.GroupBy, before.GroupBy = ByInterval, ByID, ByID
 					before.Start, before.End = f.Start-7*day, f.End-7*day
 
 					for rows, f := range map[int]Filter{days: byDay, queues: byQueue, -queues: before} {

@@ -195,11 +195,11 @@ type tableRange struct {
 	start, end int64 // inclusive
 }
 
-// runs divides the filter's range, the newest run first: whole days of the account's time zone that
+// tableRanges divides the filter's range, the newest run first: whole days of the account's time zone that
 // have sums are read from these.
-func (s *Store) runs(ctx context.Context, f Filter) (found []tableRange, err error) {
+func (s *Store) tableRanges(ctx context.Context, f Filter) (found []tableRange, err error) {
 	all := []tableRange{{f.Kind.table().name, f.Start, f.End}}
-	if f.Kind != Queues || f.Seconds != day && f.By != ByID {
+	if f.Kind != Queues || f.Seconds != day && f.GroupBy != ByID {
 		return all, nil
 	}
 

@@ -18,7 +18,8 @@ var autumn = time.Date(2024, 10, 24, 0, 0, 0, 0, time.UTC)
 
 // quarterOf is a row of a queue's quarter.
 func quarterOf(queue string, start time.Time, id event.ID, offered int64) entry {
-	e := entry{eventID: id, Row: Row{Kind: Queues, AccountID: "acme", ID: queue, Start: start.Unix(), Seconds: quarter,
+	e := entry{eventID: id, Row: Row{Kind: Queues, AccountID: "acme", ID: queue, Start: start.Unix(),
+		Seconds: quarterHour,
 		figures: make([]int64, len(tables[Queues].figures))}}
 	for name, n := range map[string]int64{"offered": offered, "wait_ms_max": offered * 1000,
 		"service_level_seconds": 20 + offered%7} {
@@ -71,7 +72,7 @@ func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 	cut.Start, cut.End = autumn.Unix()+30*3600, autumn.Unix()+130*3600
 
 	for _, f := range []Filter{week, one, seen, cut} {
-		for _, f.By = range []GroupBy{"", ByID, ByInterval} {
+		for _, f.GroupBy = range []GroupBy{"", ByID, ByInterval} {
 			whole := s.listRows(t, f)
 			f.PageSize = 1
 			sameReports(t, "in pages of one row", s.listRows(t, f), whole)
@@ -149,7 +150,7 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 
 		for by, want := range map[GroupBy]int{"": 1, ByID: 1, ByInterval: 1} {
 			f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
-				End: autumn.AddDate(0, 0, 1).Unix() - 1}, Seconds: day, By: by}
+				End: autumn.AddDate(0, 0, 1).Unix() - 1}, Seconds: day, GroupBy: by}
 			if rows := s.listRows(t, f); len(rows) != want || !strings.Contains(rows[0], `"offered":7,`) {
 				t.Errorf("by %q: %q", by, rows)
 			}
@@ -217,7 +218,7 @@ func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {
 		stop()
 		adding.Wait()
 		f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
-			End: autumn.AddDate(0, 0, days).Unix() - 1}, Seconds: day, By: ByID}
+			End: autumn.AddDate(0, 0, days).Unix() - 1}, Seconds: day, GroupBy: ByID}
 		if rows := s.listRows(t, f); len(rows) != 1 || !strings.Contains(rows[0], `"offered":177,`) { // 58 + 59 + 60
 			t.Errorf("%q", rows)
 		}

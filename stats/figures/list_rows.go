@@ -56,7 +56,7 @@ func (s *Store) Each(ctx context.Context, f Filter, give func(*Row) error) error
 // interval by interval.
 func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, give func(*Row) error) error {
 	if f.Seconds == 0 {
-		f.Seconds = quarter
+		f.Seconds = quarterHour
 	}
 	if f.Location == nil {
 		f.Location = time.UTC
@@ -94,7 +94,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 		}
 
 		// All queues have one sum, under an empty id.
-		if f.By == ByInterval {
+		if f.GroupBy == ByInterval {
 			r.ID = ""
 			r.forgetThresholds()
 		}

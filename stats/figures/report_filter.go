@@ -15,7 +15,7 @@ type Filter struct {
 
 	Seconds int64   // length of the report's intervals: 900, 3600 or 86400; 0: 900
 	ID      string  // of a queue or agent; "": all
-	By      GroupBy // which rows are added up
+	GroupBy GroupBy // which rows are added up
 }
 
 // GroupBy says which rows of a report are added up; "": none.
@@ -33,7 +33,8 @@ const maxIDBytes = 256 // bytes, as of the fold
 // invalid parameter. It ignores unknown parameters.
 func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	q := report.NewQuery(values)
-	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxIDBytes), Filter: q.FilterOfRange(accept)}
+	f := Filter{Kind: kind, Seconds: quarterHour, ID: q.Text(kind.table().id, maxIDBytes),
+		Filter: q.FilterOfRange(accept)}
 	switch q.Get("interval") {
 	case "", "900":
 	case "3600":
@@ -47,9 +48,9 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	switch word := kind.table().word; q.Get("by") {
 	case "":
 	case word:
-		f.By = ByID
+		f.GroupBy = ByID
 	case "interval":
-		f.By = ByInterval
+		f.GroupBy = ByInterval
 	default:
 		q.AddFault("by", "unsupported", "must be "+word+" or interval")
 	}
@@ -59,7 +60,7 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 
 // interval returns the interval of the report that contains a time, its end excluded.
 func (f *Filter) interval(at int64) (start, end int64) {
-	if f.By == ByID {
+	if f.GroupBy == ByID {
 		return f.Start, f.End + 1
 	}
 	began := intervalStart(time.Unix(at, 0).In(f.Location), f.Seconds)

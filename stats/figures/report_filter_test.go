@@ -47,7 +47,7 @@ func TestParseFilter(t *testing.T) {
 	page.After = after
 
 	for query, want := range map[string]Filter{
-		"startDate=1&endDate=2": {Filter: span, Seconds: quarter},
+		"startDate=1&endDate=2": {Filter: span, Seconds: quarterHour},
 		"startDate=1&endDate=2&interval=86400&agent_id=a&format=csv&page_size=7": {
 			Filter: report.Filter{Start: 1, End: 2, PageSize: 7, CSV: true}, Seconds: day, ID: "a"},
 		"startDate=1&endDate=2&interval=3600&queue_id=not-a-filter&start_key=" +

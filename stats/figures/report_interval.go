@@ -4,9 +4,9 @@ import "time"
 
 // Lengths of a report's intervals, in seconds.
 const (
-	quarter = 900
-	hour    = 3600
-	day     = 86400
+	quarterHour = 900
+	hour        = 3600
+	day         = 86400
 )
 
 // intervalStart returns the start of the interval, of the given length, that contains

@@ -13,7 +13,7 @@ func TestIntervalsFollowTheTimeZone(t *testing.T) {
 		start    string
 		end      string
 	}{
-		{"UTC", "2026-11-20T09:14:59Z", quarter, "2026-11-20T09:00:00Z", "2026-11-20T09:15:00Z"},
+		{"UTC", "2026-11-20T09:14:59Z", quarterHour, "2026-11-20T09:00:00Z", "2026-11-20T09:15:00Z"},
 		{"Europe/Berlin", "2026-11-20T23:30:00Z", day, "2026-11-20T23:00:00Z", "2026-11-21T23:00:00Z"},
 		{"Asia/Kolkata", "2026-11-20T09:45:00Z", hour, "2026-11-20T09:30:00Z", "2026-11-20T10:30:00Z"},
 		{"Asia/Kathmandu", "2026-11-20T18:15:00Z", day, "2026-11-20T18:15:00Z", "2026-11-21T18:15:00Z"},

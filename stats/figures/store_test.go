@@ -69,7 +69,7 @@ func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 	s := openStore(t, testdb.SQLite(t))
 	put := func(start time.Time, offered, short, within int64) {
-		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarter,
+		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarterHour,
 			figures: make([]int64, len(tables[Queues].figures))}, eventID: 1}
 		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
 			e.figures[tables[Queues].index(name)] = n
@@ -101,7 +101,7 @@ func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 func TestPagesAndCSVHaveTheSameRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		s.storeRecords(t, 0, records(0, 50, workday("acme", 0, 500, 26*time.Hour)))
-		for _, seconds := range []int64{quarter, hour, day} {
+		for _, seconds := range []int64{quarterHour, hour, day} {
 			f := wholeDay(Agents, "acme")
 			f.Seconds, f.PageSize = seconds, 1000
 			want := s.listRows(t, f)

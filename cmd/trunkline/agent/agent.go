@@ -102,7 +102,8 @@ func list(p *cli.Program) *cobra.Command {
 // snapshot exchanges the portal token for one of the channel and reads the agents.
 func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	_, answer, err := s.Do(ctx,
-		portal.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{}, Want: http.StatusOK})
+		portal.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{},
+			WantStatus: http.StatusOK})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	}
 
 	_, body, err := s.Do(ctx, portal.Request{Method: http.MethodGet, Path: "/ws/v1/cc_events/snapshot",
-		Token: channel.Token, Want: http.StatusOK})
+		Token: channel.Token, WantStatus: http.StatusOK})
 	if err != nil {
 		return nil, err
 	}

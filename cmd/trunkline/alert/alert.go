@@ -51,7 +51,8 @@ func list(p *cli.Program) *cobra.Command {
 		var alerts []figures.Alert
 		for {
 			_, answer, err := s.Do(cmd.Context(),
-				portal.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(), Want: http.StatusOK})
+				portal.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(),
+					WantStatus: http.StatusOK})
 			if err != nil {
 				return fmt.Errorf("listing the alerts: %w", err)
 			}

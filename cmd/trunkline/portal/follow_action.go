@@ -22,7 +22,8 @@ const (
 // Act does an action on an agent or a call and prints its end. It returns an error unless the
 // platform has confirmed the action.
 func (s *Session) Act(ctx context.Context, p *cli.Program, path string, body map[string]string) error {
-	_, answer, err := s.Do(ctx, Request{Method: http.MethodPost, Path: path, Body: body, Want: http.StatusAccepted})
+	_, answer, err := s.Do(ctx,
+		Request{Method: http.MethodPost, Path: path, Body: body, WantStatus: http.StatusAccepted})
 	if err != nil {
 		return err
 	}

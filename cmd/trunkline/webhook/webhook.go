@@ -42,7 +42,7 @@ func create(p *cli.Program) *cobra.Command {
 		}
 
 		_, answer, err := s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, Want: http.StatusCreated})
+			portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, WantStatus: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
@@ -147,7 +147,7 @@ position.`,
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		fail := func(err error) error { return fmt.Errorf("changing webhook %s: %w", args[0], err) }
 		etag, answer, err := s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), Want: http.StatusOK})
+			portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), WantStatus: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -167,7 +167,7 @@ position.`,
 
 		_, answer, err = s.Do(cmd.Context(),
 			portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag,
-				Want: http.StatusOK})
+				WantStatus: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -212,7 +212,7 @@ func retry(p *cli.Program) *cobra.Command {
 
 		_, answer, err := s.Do(cmd.Context(),
 			portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body,
-				Want: http.StatusOK})
+				WantStatus: http.StatusOK})
 		if err != nil {
 			return fmt.Errorf("retrying webhook %s: %w", args[0], err)
 		}

@@ -22,11 +22,11 @@ const (
 	batchLengthEnd  = 12
 	batchCRCEnd     = 21
 	batchMagic      = 2
-	batchMinContent = BatchOverhead - batchLengthEnd
+	batchMinContent = BatchHeaderBytes - batchLengthEnd
 )
 
-// BatchOverhead is the size in bytes of a batch's header.
-const BatchOverhead = 61
+// BatchHeaderBytes is the size in bytes of a batch's header.
+const BatchHeaderBytes = 61
 
 // Bits of a batch's attributes.
 const (
@@ -93,7 +93,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 		return h, nil, nil, h.lastOffset + 1, corruptError("a batch whose checksum does not match")
 	}
 
-	return h, content[BatchOverhead:], rest, h.lastOffset + 1, nil
+	return h, content[BatchHeaderBytes:], rest, h.lastOffset + 1, nil
 }
 
 // corruptError is the error of a damaged batch; its text is the reason.
@@ -113,7 +113,7 @@ func Readable(b []byte, offset int64) bool {
 // complete batch.
 func NextAfter(b []byte) (next int64, epoch int32, ok bool) {
 	be := binary.BigEndian
-	for len(b) >= BatchOverhead {
+	for len(b) >= BatchHeaderBytes {
 		length := int64(int32(be.Uint32(b[8:])))
 		if length < batchMinContent || int64(len(b)) < batchLengthEnd+length {
 			break

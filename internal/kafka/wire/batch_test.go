@@ -15,13 +15,13 @@ import (
 var update = flag.Bool("update", false, "write golden files")
 
 // sealed returns a batch of the records as a producer makes it.
-func sealed(seq Sequence, records ...Record) []byte {
-	b := NewBuilder(nil, nil)
+func sealed(seq ProducerState, records ...Record) []byte {
+	b := NewBatchBuilder(nil, nil)
 	for i := range records {
 		b.Append(&records[i], records[i].Time.UnixMilli())
 	}
 	b.Seal(seq)
-	return b.Frame
+	return b.Encoded
 }
 
 func sample() []Record {
@@ -36,7 +36,7 @@ func sample() []Record {
 
 func TestBatchBytesAreAsTheyAlwaysWere(t *testing.T) {
 	const path = "testdata/batch.hex"
-	got := hex.Dump(sealed(Sequence{ID: 4711, Epoch: 3, Next: 42}, sample()...))
+	got := hex.Dump(sealed(ProducerState{ProducerID: 4711, Epoch: 3, NextSequence: 42}, sample()...))
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestBatchBytesAreAsTheyAlwaysWere(t *testing.T) {
 
 func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 	records := sample()
-	frame := sealed(Sequence{ID: 4711, Epoch: 3, Next: 42}, records...)
+	frame := sealed(ProducerState{ProducerID: 4711, Epoch: 3, NextSequence: 42}, records...)
 	var b kmsg.RecordBatch
 	if err := b.ReadFrom(frame); err != nil {
 		t.Fatal(err)
@@ -105,16 +105,16 @@ func TestRecordSizeNeverFallsShort(t *testing.T) {
 }
 
 func TestSequenceWrapsAsTheBrokerExpects(t *testing.T) {
-	s := Sequence{Next: 1<<31 - 3}
+	s := ProducerState{NextSequence: 1<<31 - 3}
 	s.Advance(5)
-	if s.Next != 2 {
-		t.Errorf("got %d", s.Next)
+	if s.NextSequence != 2 {
+		t.Errorf("got %d", s.NextSequence)
 	}
 }
 
 func TestDecoderGivesWhatWasWritten(t *testing.T) {
 	want := sample()
-	frame := sealed(Sequence{}, want...)
+	frame := sealed(ProducerState{}, want...)
 	for _, from := range []int64{0, 1, 3} {
 		d := Decoder{Topic: "t", Partition: 7}
 		b, err := d.Decode(frame, from)
@@ -143,7 +143,7 @@ func TestDecoderGivesWhatWasWritten(t *testing.T) {
 }
 
 func TestDecoderFindsEveryChangedBit(t *testing.T) {
-	frame := sealed(Sequence{}, sample()...)
+	frame := sealed(ProducerState{}, sample()...)
 	for i := range len(frame) * 8 {
 		damaged := append([]byte(nil), frame...)
 		damaged[i/8] ^= 1 << (i % 8)
@@ -166,7 +166,7 @@ func TestDecoderFindsEveryChangedBit(t *testing.T) {
 
 func TestDecoderRefusesWhatLies(t *testing.T) {
 	resealed := func(change func([]byte)) []byte {
-		b := sealed(Sequence{}, sample()...)
+		b := sealed(ProducerState{}, sample()...)
 		change(b)
 		reseal(b)
 		return b
@@ -197,7 +197,7 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 }
 
 func TestDecoderWaitsForTheRestOfABatch(t *testing.T) {
-	frame := sealed(Sequence{}, sample()...)
+	frame := sealed(ProducerState{}, sample()...)
 	for n := range len(frame) {
 		d := Decoder{}
 		if b, err := d.Decode(frame[:n], 0); b.Found || err != nil || len(d.Records) != 0 {
@@ -207,7 +207,7 @@ func TestDecoderWaitsForTheRestOfABatch(t *testing.T) {
 }
 
 func TestMemoryOfEarlierBatchesOutlivesLaterOnes(t *testing.T) {
-	frame := sealed(Sequence{}, sample()...)
+	frame := sealed(ProducerState{}, sample()...)
 	d := Decoder{}
 	for range 100 {
 		if _, err := d.Decode(frame, 0); err != nil {

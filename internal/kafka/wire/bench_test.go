@@ -21,7 +21,7 @@ func BenchmarkCompression(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			size := 0
 			for b.Loop() {
-				batch := NewBuilder(make([]byte, 0, 256<<10), nil)
+				batch := NewBatchBuilder(make([]byte, 0, 256<<10), nil)
 				for i := range records {
 					batch.Append(&records[i], int64(i))
 				}
@@ -30,8 +30,8 @@ func BenchmarkCompression(b *testing.B) {
 					b.Fatal(err)
 				}
 
-				batch.Seal(Sequence{})
-				size = len(batch.Frame)
+				batch.Seal(ProducerState{})
+				size = len(batch.Encoded)
 			}
 
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")

@@ -18,7 +18,7 @@ var codecs = map[string]compress.Codec{
 
 // Compress replaces the records of a complete batch by their compressed form if that
 // is smaller. The codec is none, lz4 or zstd.
-func (b *Builder) Compress(codec string) error {
+func (b *BatchBuilder) Compress(codec string) error {
 	c, records := codecs[codec], b.encodedRecords()
 	if c == nil || len(records) < minCompressedBytes {
 		return nil
@@ -36,7 +36,7 @@ func (b *Builder) Compress(codec string) error {
 		return err
 	}
 	if compressed.Len() < len(records) {
-		b.Frame = append(b.Frame[:b.prefix+BatchOverhead], compressed.Bytes()...)
+		b.Encoded = append(b.Encoded[:b.prefix+BatchHeaderBytes], compressed.Bytes()...)
 		b.codec = c.Code()
 	}
 
@@ -44,10 +44,10 @@ func (b *Builder) Compress(codec string) error {
 }
 
 // encodedRecords returns the encoded records.
-func (b *Builder) encodedRecords() []byte { return b.Frame[b.prefix+BatchOverhead:] }
+func (b *BatchBuilder) encodedRecords() []byte { return b.Encoded[b.prefix+BatchHeaderBytes:] }
 
 // uncompressedRecords returns the encoded, uncompressed records of a complete batch.
-func (b *Builder) uncompressedRecords() ([]byte, error) {
+func (b *BatchBuilder) uncompressedRecords() ([]byte, error) {
 	if b.codec == 0 {
 		return b.encodedRecords(), nil
 	}

@@ -8,18 +8,18 @@ import (
 
 // reseal makes the checksum right, so that what is behind it is reached.
 func reseal(b []byte) {
-	if len(b) >= BatchOverhead {
+	if len(b) >= BatchHeaderBytes {
 		binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[batchCRCEnd:], castagnoli))
 	}
 }
 
 func FuzzDecoder(f *testing.F) {
-	f.Add(sealed(Sequence{}, sample()...), int64(0))
-	f.Add(sealed(Sequence{}, sample()...), int64(2))
+	f.Add(sealed(ProducerState{}, sample()...), int64(0))
+	f.Add(sealed(ProducerState{}, sample()...), int64(2))
 	f.Fuzz(func(t *testing.T, b []byte, from int64) {
 		for _, right := range []bool{false, true} {
 			if right {
-				if len(b) < BatchOverhead {
+				if len(b) < BatchHeaderBytes {
 					return
 				}
 				b = append([]byte(nil), b...)

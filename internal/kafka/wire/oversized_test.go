@@ -16,7 +16,7 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 
 	for _, codec := range []string{"lz4", "zstd"} {
 		t.Run(codec, func(t *testing.T) {
-			b := NewBuilder(nil, nil)
+			b := NewBatchBuilder(nil, nil)
 			for i := range records {
 				b.Append(&records[i], records[i].Time.UnixMilli())
 			}
@@ -25,7 +25,7 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			b.Seal(Sequence{ID: 1})
+			b.Seal(ProducerState{ProducerID: 1})
 
 			d := &Decoder{Topic: "t"}
 			var got []Record
@@ -33,7 +33,7 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 
 			for more := true; more; {
 				d.Reset()
-				out, err := d.Decode(b.Frame, next)
+				out, err := d.Decode(b.Encoded, next)
 				if err != nil {
 					t.Fatal(err)
 				}

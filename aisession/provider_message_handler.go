@@ -7,21 +7,21 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// providerReader handles the messages of one connection within the session's ticks.
-type providerReader struct {
+// providerMessageHandler handles the messages of one connection within the session's ticks.
+type providerMessageHandler struct {
 	session  *Session
 	conn     *providerConn
 	now      time.Time // the tick's deadline
 	throttle readThrottle
 }
 
-func newProviderReader(s *Session, c *providerConn) *providerReader {
-	return &providerReader{session: s, conn: c}
+func newProviderMessageHandler(s *Session, c *providerConn) *providerMessageHandler {
+	return &providerMessageHandler{session: s, conn: c}
 }
 
 // handleBinary handles a piece of audio. Where the protocol has audio in text frames it counts the frame as
 // malformed.
-func (r *providerReader) handleBinary(message []byte) {
+func (r *providerMessageHandler) handleBinary(message []byte) {
 	if !r.session.protocol.BinaryAudio {
 		r.countMalformed(problemBinary, 0)
 		return
@@ -31,13 +31,13 @@ func (r *providerReader) handleBinary(message []byte) {
 }
 
 // handlePing queues the response to a ping.
-func (r *providerReader) handlePing(data []byte) {
+func (r *providerMessageHandler) handlePing(data []byte) {
 	r.throttle.charge(1, r.now)
 	r.conn.queuePong(data)
 }
 
 // handleText handles a message. Its bytes are valid during the call.
-func (r *providerReader) handleText(message []byte) {
+func (r *providerMessageHandler) handleText(message []byte) {
 	m, err := r.conn.dialect.Decode(message)
 	if err != nil {
 		problem := aiprotocol.ProblemNotJSON
@@ -68,7 +68,7 @@ func (r *providerReader) handleText(message []byte) {
 }
 
 // handleListener handles a message of a provider that listens: everything but transcripts is ignored.
-func (r *providerReader) handleListener(m *aiprotocol.Message) {
+func (r *providerMessageHandler) handleListener(m *aiprotocol.Message) {
 	if m.Event != aiprotocol.EventTranscript {
 		r.countMalformed(string(aiprotocol.ProblemUnknown), 0)
 		return
@@ -77,7 +77,7 @@ func (r *providerReader) handleListener(m *aiprotocol.Message) {
 	r.session.reportTranscript(m.Transcript)
 }
 
-func (r *providerReader) handleMedia(piece []byte) {
+func (r *providerMessageHandler) handleMedia(piece []byte) {
 	s, now := r.session, r.now
 	if !s.firstAudioReceived.Load() && s.firstAudioReceived.CompareAndSwap(false, true) {
 		s.service.metrics.firstAudio.Observe(now.Sub(r.conn.connectedAt).Seconds())
@@ -99,7 +99,7 @@ func (r *providerReader) handleMedia(piece []byte) {
 	}
 }
 
-func (r *providerReader) countMalformed(problem string, size int) {
+func (r *providerMessageHandler) countMalformed(problem string, size int) {
 	r.session.service.metrics.ignoredMessages.WithLabelValues(problem).Inc()
 	r.throttle.charge(1+float64(size>>10), r.now)
 }

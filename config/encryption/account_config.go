@@ -15,8 +15,8 @@ import (
 // keySalt is one version of the key and salt, as in the request or generated.
 type keySalt struct{ key, salt string }
 
-// state is an account's configuration.
-type state struct {
+// accountConfig is an account's configuration.
+type accountConfig struct {
 	accountID string
 	exists    bool // false if the account was never configured
 	enabled   bool
@@ -27,12 +27,14 @@ type state struct {
 	versions []keySalt
 }
 
-func (s *state) version() int64 { return int64(len(s.versions)) }
+func (s *accountConfig) version() int64 { return int64(len(s.versions)) }
 
 // auditTarget returns the version as an audit target; 0 is before the first.
-func (s *state) auditTarget() string { return "key_version:" + strconv.FormatInt(s.version(), 10) }
+func (s *accountConfig) auditTarget() string {
+	return "key_version:" + strconv.FormatInt(s.version(), 10)
+}
 
-func (s *state) currentKey() (keySalt, bool) {
+func (s *accountConfig) currentKey() (keySalt, bool) {
 	if len(s.versions) == 0 {
 		return keySalt{}, false
 	}
@@ -40,7 +42,7 @@ func (s *state) currentKey() (keySalt, bool) {
 }
 
 // currentKeyID returns KeyID, "" if there is no key yet.
-func (s *state) currentKeyID() string {
+func (s *accountConfig) currentKeyID() string {
 	if len(s.versions) == 0 {
 		return ""
 	}
@@ -56,10 +58,10 @@ func KeyID(accountID string) string {
 
 // apply returns the next state, by the table of transitions in docs/api.md, Recording
 // encryption. It does not modify s.
-func (s *state) apply(c Change) (*state, error) {
+func (s *accountConfig) apply(c Change) (*accountConfig, error) {
 	faults := s.readOnlyFaults(c)
 	if len(faults) > 0 {
-		return nil, fault.Invalid(UpdateFailed, faults...)
+		return nil, fault.Invalid(MessageUpdateFailed, faults...)
 	}
 
 	next := *s
@@ -124,7 +126,7 @@ func (k *keySalt) generateMissing() error {
 
 // readOnlyFaults returns a fault for each read-only field of the request that differs from
 // the stored one.
-func (s *state) readOnlyFaults(c Change) (faults []fault.Field) {
+func (s *accountConfig) readOnlyFaults(c Change) (faults []fault.Field) {
 	doc := s.toDocument()
 	check := func(name string, sent, same bool) {
 		if sent && !same {
@@ -159,7 +161,7 @@ func (d *Document) String() string { return "encryption configuration (not shown
 // GoString is String for %#v.
 func (d *Document) GoString() string { return d.String() }
 
-func (s *state) toDocument() *Document {
+func (s *accountConfig) toDocument() *Document {
 	d := &Document{
 		Enabled: s.enabled, Algorithm: s.algorithm, KeyVersion: s.version(), KeyID: s.currentKeyID(),
 		HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{},

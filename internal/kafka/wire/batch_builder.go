@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// Builder encodes records as a batch. The batch follows a prefix, the beginning of a
+// BatchBuilder encodes records as a batch. The batch follows a prefix, the beginning of a
 // produce request.
-type Builder struct {
-	Frame   []byte // prefix, batch header, records
+type BatchBuilder struct {
+	Encoded []byte // prefix, batch header, records
 	Records int    // their number
 
 	prefix             int   // length
@@ -17,23 +17,23 @@ type Builder struct {
 	codec              int8  // of the records; 0: not compressed
 }
 
-// NewBuilder returns a builder of an empty batch. It uses memory up to its capacity.
-func NewBuilder(memory, prefix []byte) Builder {
-	frame := append(append(memory[:0], prefix...), make([]byte, BatchOverhead)...)
-	return Builder{Frame: frame, prefix: len(prefix)}
+// NewBatchBuilder returns a builder of an empty batch. It uses memory up to its capacity.
+func NewBatchBuilder(memory, prefix []byte) BatchBuilder {
+	frame := append(append(memory[:0], prefix...), make([]byte, BatchHeaderBytes)...)
+	return BatchBuilder{Encoded: frame, prefix: len(prefix)}
 }
 
 // Size returns the size of the batch in bytes.
-func (b *Builder) Size() int { return len(b.Frame) - b.prefix }
+func (b *BatchBuilder) Size() int { return len(b.Encoded) - b.prefix }
 
 // Append appends a record with a timestamp in Unix milliseconds.
-func (b *Builder) Append(r *Record, ms int64) {
+func (b *BatchBuilder) Append(r *Record, ms int64) {
 	offset, time := b.addTimestamp(ms)
-	b.Frame = appendRecord(b.Frame, r, offset, time)
+	b.Encoded = appendRecord(b.Encoded, r, offset, time)
 }
 
 // addTimestamp counts a record and returns its offset and timestamp relative to the first record.
-func (b *Builder) addTimestamp(ms int64) (offsetDelta, timeDelta int64) {
+func (b *BatchBuilder) addTimestamp(ms int64) (offsetDelta, timeDelta int64) {
 	if b.Records == 0 {
 		b.firstTime, b.maxTime = ms, ms
 	}
@@ -42,22 +42,22 @@ func (b *Builder) addTimestamp(ms int64) (offsetDelta, timeDelta int64) {
 	return int64(b.Records - 1), ms - b.firstTime
 }
 
-// Sequence makes retries of a batch idempotent: the broker appends a producer's
+// ProducerState makes retries of a batch idempotent: the broker appends a producer's
 // batches of one partition in sequence and each only once.
-type Sequence struct {
-	ID    int64 // producer id; -1: none
-	Epoch int16
-	Next  int32 // sequence of the next record
+type ProducerState struct {
+	ProducerID   int64 // -1: none
+	Epoch        int16
+	NextSequence int32 // sequence of the next record
 }
 
 // Advance counts written records.
-func (s *Sequence) Advance(records int) {
-	s.Next = int32((int64(s.Next) + int64(records)) & math.MaxInt32)
+func (s *ProducerState) Advance(records int) {
+	s.NextSequence = int32((int64(s.NextSequence) + int64(records)) & math.MaxInt32)
 }
 
 // Seal completes the batch by writing its header.
-func (b *Builder) Seal(seq Sequence) {
-	batch, be := b.Frame[b.prefix:], binary.BigEndian
+func (b *BatchBuilder) Seal(seq ProducerState) {
+	batch, be := b.Encoded[b.prefix:], binary.BigEndian
 	be.PutUint64(batch, 0) // base offset: assigned by the broker
 	be.PutUint32(batch[8:], uint32(len(batch)-batchLengthEnd))
 	be.PutUint32(batch[12:], math.MaxUint32) // leader epoch: unknown
@@ -66,24 +66,24 @@ func (b *Builder) Seal(seq Sequence) {
 	be.PutUint32(batch[23:], uint32(b.Records-1))
 	be.PutUint64(batch[27:], uint64(b.firstTime))
 	be.PutUint64(batch[35:], uint64(b.maxTime))
-	be.PutUint64(batch[43:], uint64(seq.ID))
+	be.PutUint64(batch[43:], uint64(seq.ProducerID))
 	be.PutUint16(batch[51:], uint16(seq.Epoch))
-	be.PutUint32(batch[53:], uint32(seq.Next))
+	be.PutUint32(batch[53:], uint32(seq.NextSequence))
 	be.PutUint32(batch[57:], uint32(b.Records))
 	// Last, since it is of all that follows it.
 	be.PutUint32(batch[17:], crc32.Checksum(batch[batchCRCEnd:], castagnoli))
 }
 
 // Halves returns two batches, not compressed, with the records of b.
-func (b *Builder) Halves() (halves [2]Builder, err error) {
+func (b *BatchBuilder) Halves() (halves [2]BatchBuilder, err error) {
 	records, err := b.uncompressedRecords()
 	if err != nil {
 		return halves, err
 	}
 
 	for i, size := range [2]int{b.Records / 2, b.Records - b.Records/2} {
-		// In memory of their own, since they are copied from b.Frame, which a connection may still read.
-		halves[i] = NewBuilder(nil, b.Frame[:b.prefix])
+		// In memory of their own, since they are copied from b.Encoded, which a connection may still read.
+		halves[i] = NewBatchBuilder(nil, b.Encoded[:b.prefix])
 		for range size {
 			records = halves[i].appendEncoded(records, b.firstTime)
 		}
@@ -95,7 +95,7 @@ func (b *Builder) Halves() (halves [2]Builder, err error) {
 // appendEncoded moves the first of the encoded records to b and returns the remaining
 // ones. firstTime is the base timestamp of their batch. See appendRecord for the
 // encoding.
-func (b *Builder) appendEncoded(records []byte, firstTime int64) (rest []byte) {
+func (b *BatchBuilder) appendEncoded(records []byte, firstTime int64) (rest []byte) {
 	length, n := binary.Varint(records)
 	record, rest := records[n:n+int(length)], records[n+int(length):]
 	attributes := record[0]
@@ -105,11 +105,11 @@ func (b *Builder) appendEncoded(records []byte, firstTime int64) (rest []byte) {
 	record = record[n:]
 
 	offsetDelta, timeDelta := b.addTimestamp(firstTime + timeDelta)
-	b.Frame = binary.AppendVarint(b.Frame, int64(1+sizeVarint(timeDelta)+sizeVarint(offsetDelta)+len(record)))
-	b.Frame = append(b.Frame, attributes)
-	b.Frame = binary.AppendVarint(b.Frame, timeDelta)
-	b.Frame = binary.AppendVarint(b.Frame, offsetDelta)
-	b.Frame = append(b.Frame, record...)
+	b.Encoded = binary.AppendVarint(b.Encoded, int64(1+sizeVarint(timeDelta)+sizeVarint(offsetDelta)+len(record)))
+	b.Encoded = append(b.Encoded, attributes)
+	b.Encoded = binary.AppendVarint(b.Encoded, timeDelta)
+	b.Encoded = binary.AppendVarint(b.Encoded, offsetDelta)
+	b.Encoded = append(b.Encoded, record...)
 
 	return rest
 }

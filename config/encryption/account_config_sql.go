@@ -19,12 +19,12 @@ import (
 const keysTable = "encryption_keys" // authenticated with every sealed key
 
 // load reads an account's configuration with every version of its keys.
-func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*state, error) {
+func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*accountConfig, error) {
 	all, err := s.loadAll(ctx, q, []string{accountID})
 	if err != nil {
 		return nil, err
 	}
-	return all[accountID].state, all[accountID].err
+	return all[accountID].accountConfig, all[accountID].err
 }
 
 // loadAll reads the configurations of up to maxReadBatch accounts in one statement, and
@@ -44,13 +44,13 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 
 	results := make(map[string]readResult, len(accountIDs))
 	for _, id := range accountIDs {
-		results[id] = readResult{state: &state{accountID: id}}
+		results[id] = readResult{accountConfig: &accountConfig{accountID: id}}
 	}
 
 	wantVersions := make(map[string]int64, len(accountIDs))
 	for rows.Next() {
 		var id string
-		var row state
+		var row accountConfig
 		var wantVersion int64
 		var version sql.NullInt64
 		var sealed sql.NullString
@@ -59,7 +59,7 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 			return nil, sqldb.Wrap(err, operation)
 		}
 
-		st := results[id].state
+		st := results[id].accountConfig
 		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
 		wantVersions[id] = wantVersion
 		// NULL is the version of a configuration that was never enabled: it has no keys.
@@ -83,7 +83,7 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 	for id, result := range results {
 		if result.err == nil && result.version() != wantVersions[id] {
 			err := fmt.Errorf("%d key versions, want %d", result.version(), wantVersions[id])
-			results[id] = readResult{result.state, fault.Internal(err, "the encryption configuration is damaged")}
+			results[id] = readResult{result.accountConfig, fault.Internal(err, "the encryption configuration is damaged")}
 		}
 	}
 
@@ -121,7 +121,7 @@ func placeholderArgs(ids []string) []any {
 
 // save writes next, its new key if there is one, and the audit entry. It writes nothing
 // and returns false if the stored revision is no longer that of old.
-func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
+func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *accountConfig) (saved bool, err error) {
 	err = s.readCommittedTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
 		n, err := sqldb.Exec(ctx, tx,
@@ -147,7 +147,7 @@ func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state)
 	return saved, err
 }
 
-func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int64) error {
+func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *accountConfig, now int64) error {
 	current, _ := next.currentKey()
 	sealed, err := s.seal(next.accountID, next.version(), current)
 	if err != nil {

@@ -19,13 +19,13 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 		const days = 6
 
 		for i := range 900 {
-			start := first + random.Int64N(days*96)*quarter
-			values := []any{"demo", fmt.Sprint("queue-", i%3), start, quarter, i % 2, 1}
+			start := first + random.Int64N(days*96)*quarterHour
+			values := []any{"demo", fmt.Sprint("queue-", i%3), start, quarterHour, i % 2, 1}
 			for _, figure := range Queues.table().figures {
 				n := random.Int64N(1000)
 				switch figure.name {
 				case "service_level_seconds": // of the time: the newest row decides
-					n = start / quarter % 86400
+					n = start / quarterHour % 86400
 				case "short_abandon_seconds":
 					n = start / hour % 86400
 				}
@@ -48,11 +48,11 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 			}
 
 			for _, seconds := range []int64{hour, day} {
-				f := Filter{Filter: report.Filter{Account: "demo", Start: first + 3*quarter,
+				f := Filter{Filter: report.Filter{Account: "demo", Start: first + 3*quarterHour,
 					End: first + days*day - 1}, Location: location, Seconds: seconds}
 				want := map[string]*Row{}
 				quarters := f
-				quarters.Seconds = quarter
+				quarters.Seconds = quarterHour
 
 				if err := s.eachStored(t.Context(), quarters, func(r *Row) error {
 					key := fmt.Sprint(intervalStart(time.Unix(r.Start, 0).In(location), seconds).Unix(), " ", r.ID)

@@ -185,7 +185,7 @@ func requestTokens(ctx context.Context, client *http.Client, url string, body an
 // Call sends a request with an access token and returns the response's body. path
 // begins with a slash. A status other than want is a *cli.HTTPError.
 func (s *Session) Call(ctx context.Context, method, path string, want int) ([]byte, error) {
-	_, body, err := s.Do(ctx, Request{Method: method, Path: path, Want: want})
+	_, body, err := s.Do(ctx, Request{Method: method, Path: path, WantStatus: want})
 	return body, err
 }
 
@@ -194,7 +194,7 @@ type Request struct {
 	Method, Path string
 	Body         any    // sent as JSON; nil: none
 	IfMatch      string // an ETag; "": none
-	Want         int    // status
+	WantStatus   int    // status
 	Token        string // in place of the session's; "": that
 }
 
@@ -221,7 +221,7 @@ func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte
 		request.Header.Set("Authorization", "Bearer "+r.Token)
 	}
 
-	header, answer, err := cli.FetchWithHeader(s.client, request, r.Want)
+	header, answer, err := cli.FetchWithHeader(s.client, request, r.WantStatus)
 	return header.Get("ETag"), answer, err
 }
 
