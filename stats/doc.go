@@ -112,6 +112,6 @@
 //   - processor.go, partition_worker.go, worker_wakes.go, partition_fold.go: the loop of one partition
 //     of cc.evt, what wakes it, and the log
 //   - rebuild_run.go, rebuild_requests.go: folding again, and the requests for it
-//   - queue_metrics.go, queue_metrics_collector.go, metrics.go, settings.go: Prometheus metrics of
+//   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of
 //     queues and of the processor; settings
 package stats
