@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/fault"
-	"trunkline/internal/rawio"
 )
 
 // WebSocket is a connection after its handshake: gorilla/websocket reads from it, and
@@ -71,7 +69,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 		return nil, err
 	}
 
-	hijacker.conn.takeOver(c)
+	hijacker.conn.mute.Store(true)
 	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
 }
 
@@ -104,18 +102,12 @@ func (s *WebSocket) Read(h Handler) error {
 		if err != nil {
 			return err
 		}
-		discardMessage(r, h)
-	}
-}
 
-// discardMessage is not inlined: what it needs of the stack would be below every wait in Read.
-//
-//go:noinline
-func discardMessage(r io.Reader, h Handler) {
-	h.FrameReceived()
-	n, err := io.Copy(io.Discard, io.LimitReader(r, MaxPeerMessage+1))
-	if err == nil {
-		h.MessageReceived(int(n))
+		h.FrameReceived()
+		n, err := io.Copy(io.Discard, io.LimitReader(r, MaxPeerMessage+1))
+		if err == nil {
+			h.MessageReceived(int(n))
+		}
 	}
 }
 
@@ -155,10 +147,10 @@ func offersDeflate(r *http.Request) bool {
 	return false
 }
 
-// hijacker passes gorilla a connection that it only reads after the handshake.
+// hijacker passes gorilla a connection whose writes can be discarded.
 type hijacker struct {
 	http.ResponseWriter
-	conn *readingConn
+	conn *discardingConn
 }
 
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -166,63 +158,22 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.conn = &readingConn{Conn: c}
+	h.conn = &discardingConn{Conn: c}
 	return h.conn, rw, nil
 }
 
-// readingConn is what gorilla has of a connection.
-type readingConn struct {
+// discardingConn discards writes by gorilla after the handshake (the close frame for a
+// protocol error), which would land in the middle of frames sent by Conn.
+type discardingConn struct {
 	net.Conn
-	takenOver atomic.Bool
-
-	// After the handshake, without TLS: see Read.
-	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // readAttempt
-	into    []byte
-	n       int
-	err     error
+	mute atomic.Bool
 }
 
-// takeOver ends the handshake: c sends from now on.
-func (r *readingConn) takeOver(c *Conn) {
-	if c.tls == nil {
-		r.socket, r.attempt = c.socket.raw, r.readAttempt
-	}
-	r.takenOver.Store(true)
-}
-
-// Write discards what gorilla writes after the handshake (the close frame for a protocol error):
-// it would land in the middle of frames sent by Conn.
-func (r *readingConn) Write(b []byte) (int, error) {
-	if r.takenOver.Load() {
+func (c *discardingConn) Write(b []byte) (int, error) {
+	if c.mute.Load() {
 		return len(b), nil
 	}
-	return r.Conn.Write(b)
-}
-
-// Read reads as net.Conn does. After the handshake, without TLS, it needs less of the stack, for which it
-// calls fewer functions and allocates nothing: a goroutine that waits in it has a stack of 2 KB
-// instead of 4.
-func (r *readingConn) Read(b []byte) (int, error) {
-	if r.socket == nil {
-		return r.Conn.Read(b)
-	}
-
-	r.into = b
-	if err := r.socket.Read(r.attempt); err != nil {
-		return 0, err
-	}
-
-	return r.n, r.err
-}
-
-// readAttempt reports whether there was something to read, or the connection has ended.
-func (r *readingConn) readAttempt(fd uintptr) bool {
-	r.n, r.err = rawio.Read(int(fd), r.into)
-	if r.n == 0 && r.err == nil {
-		r.err = io.EOF
-	}
-	return r.err != syscall.EAGAIN
+	return c.Conn.Write(b)
 }
 
 type noBuffers struct{}

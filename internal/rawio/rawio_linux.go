@@ -17,7 +17,7 @@ func Read(fd int, b []byte) (int, error) {
 	return call(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// errAgain saves the conversion of every unix.EAGAIN to an error, and the stack that it needs.
+// errAgain saves the conversion of every unix.EAGAIN to an error.
 var errAgain error = unix.EAGAIN
 
 func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
