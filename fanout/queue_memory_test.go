@@ -114,7 +114,7 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 		blockedSubscriber(s.f, fmt.Sprint("account", i))
 	}
 
-	for range 80 { // twice what the bound allows
+	for range 150 {
 		deliverSparse(t, s, 2, 5, func(i int) string { return fmt.Sprint("account", i%200) })
 		s.f.sweepOnce(t.Context(), time.Now())
 		if grown := heapAfter(before); grown > 24*mib {

@@ -3,6 +3,8 @@ package origination
 import (
 	"context"
 
+	"golang.org/x/sync/semaphore"
+
 	"trunkline/internal/sqldb"
 )
 
@@ -11,21 +13,19 @@ import (
 // Leases do not wait for them.
 type statements struct {
 	db    *sqldb.DB
-	slots chan struct{} // semaphore
+	slots *semaphore.Weighted
 }
 
 func newStatements(db *sqldb.DB) statements {
-	return statements{db, make(chan struct{}, max(1, db.Stats().MaxOpenConnections/2))}
+	return statements{db, semaphore.NewWeighted(int64(max(1, db.Stats().MaxOpenConnections/2)))}
 }
 
 // exec runs a statement and returns the number of rows that it changed.
 func (s statements) exec(ctx context.Context, statement string, args ...any) (rows int, err error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return 0, err
 	}
+	defer s.slots.Release(1)
 
 	return s.db.ExecWithoutTx(ctx, statement, args...)
 }

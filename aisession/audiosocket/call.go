@@ -22,9 +22,9 @@ type call struct {
 	converter atomic.Pointer[rateConverter] // the rate that Asterisk has changed to; nil means the session's
 }
 
-func newCall(conn net.Conn, pending *streamed.CallSession, kind byte) *call {
-	c := &call{CallSession: pending, conn: conn, kind: kind,
-		splitter: streamed.NewFrameSplitter(pending, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, 1)}
+func newCall(conn net.Conn, session *streamed.CallSession, kind byte) *call {
+	c := &call{CallSession: session, conn: conn, kind: kind,
+		splitter: streamed.NewFrameSplitter(session, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, 1)}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err

@@ -32,8 +32,8 @@ type call struct {
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.CallSession, start callStart) *call {
-	c := &call{CallSession: pending, ws: ws, splitter: newSplitter(pending, start), asterisk: start.asterisk,
+func newCall(ws *websocket.Conn, session *streamed.CallSession, start callStart) *call {
+	c := &call{CallSession: session, ws: ws, splitter: newSplitter(session, start), asterisk: start.asterisk,
 		fork: start.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
@@ -59,11 +59,11 @@ func newCall(ws *websocket.Conn, pending *streamed.CallSession, start callStart)
 }
 
 // newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(pending *streamed.CallSession, start callStart) *streamed.FrameSplitter {
+func newSplitter(session *streamed.CallSession, start callStart) *streamed.FrameSplitter {
 	if !start.request.Listens {
-		return streamed.NewFrameSplitter(pending, start.request.Format, 1)
+		return streamed.NewFrameSplitter(session, start.request.Format, 1)
 	}
-	voices := &voiceSeparator{CallSession: pending, format: start.request.Format, voices: start.voices}
+	voices := &voiceSeparator{CallSession: session, format: start.request.Format, voices: start.voices}
 	return streamed.NewFrameSplitter(voices, start.request.Format, len(start.voices))
 }
 
@@ -76,19 +76,19 @@ type voiceSeparator struct {
 }
 
 // ReceiveAudio implements streamed.Session.
-func (h *voiceSeparator) ReceiveAudio(timestamp uint32, payload []byte) {
-	session := h.Session()
+func (v *voiceSeparator) ReceiveAudio(timestamp uint32, payload []byte) {
+	session := v.Session()
 	if session == nil {
 		return
 	}
 
-	size := h.format.FrameBytes() / audio.FrameSamples(h.format.Rate)
-	for channel, voice := range h.voices {
-		h.buffer = h.buffer[:0]
-		for at := channel * size; at < len(payload); at += size * len(h.voices) {
-			h.buffer = append(h.buffer, payload[at:at+size]...)
+	size := v.format.FrameBytes() / audio.FrameSamples(v.format.Rate)
+	for channel, voice := range v.voices {
+		v.buffer = v.buffer[:0]
+		for at := channel * size; at < len(payload); at += size * len(v.voices) {
+			v.buffer = append(v.buffer, payload[at:at+size]...)
 		}
-		session.ReceiveVoice(voice, h.format, timestamp, h.buffer)
+		session.ReceiveVoice(voice, v.format, timestamp, v.buffer)
 	}
 }
 

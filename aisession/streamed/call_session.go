@@ -15,30 +15,30 @@ type CallSession struct {
 	current atomic.Pointer[aisession.Session]
 }
 
-// NewCallSession returns an CallSession without a session. cancel ends the context of Service.Open.
+// NewCallSession returns a CallSession without a session. cancel ends the context of Service.Open.
 func NewCallSession(cancel context.CancelFunc) *CallSession {
 	return &CallSession{cancel: cancel}
 }
 
 // SetSession sets the session. Then the caller must check the context of Service.Open: it has ended if the
 // call was hung up before.
-func (p *CallSession) SetSession(s *aisession.Session) { p.current.Store(s) }
+func (c *CallSession) SetSession(s *aisession.Session) { c.current.Store(s) }
 
 // Session returns the session, nil before SetSession.
-func (p *CallSession) Session() *aisession.Session { return p.current.Load() }
+func (c *CallSession) Session() *aisession.Session { return c.current.Load() }
 
 // CallEnded cancels Service.Open and ends the session because the call has ended.
-func (p *CallSession) CallEnded() {
-	p.cancel()
-	s := p.Session()
+func (c *CallSession) CallEnded() {
+	c.cancel()
+	s := c.Session()
 	if s != nil {
 		s.CallEnded(aiprotocol.NormalClearing)
 	}
 }
 
 // ReceiveAudio implements Session.
-func (p *CallSession) ReceiveAudio(timestamp uint32, payload []byte) {
-	s := p.Session()
+func (c *CallSession) ReceiveAudio(timestamp uint32, payload []byte) {
+	s := c.Session()
 	if s != nil {
 		s.ReceiveAudio(timestamp, payload)
 	}
@@ -46,17 +46,17 @@ func (p *CallSession) ReceiveAudio(timestamp uint32, payload []byte) {
 
 // ReadMessages calls next until it returns false, which means that the call has ended. protect recovers a panic
 // before the session is open; a later one ends the session.
-func (p *CallSession) ReadMessages(protect func(func()), next func() bool) {
-	defer p.CallEnded()
+func (c *CallSession) ReadMessages(protect func(func()), next func() bool) {
+	defer c.CallEnded()
 
 	connected := true
 	protect(func() {
-		for connected && p.Session() == nil {
+		for connected && c.Session() == nil {
 			connected = next()
 		}
 	})
 
-	s := p.Session()
+	s := c.Session()
 	if s != nil && connected {
 		s.RunRecovered(func() {
 			for next() {

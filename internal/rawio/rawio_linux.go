@@ -17,9 +17,6 @@ func Read(fd int, b []byte) (int, error) {
 	return call(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// errAgain saves the conversion of every unix.EAGAIN to an error.
-var errAgain error = unix.EAGAIN
-
 func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -32,8 +29,6 @@ func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
 		case 0:
 			return int(n), nil
 		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, errAgain
 		default:
 			return 0, errno
 		}
