@@ -1,6 +1,7 @@
 package cdrindex
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -56,9 +57,9 @@ type benchTable struct {
 	random   *rand.Rand
 }
 
-func generate(b *testing.B, server, schema string, total int) *benchTable {
+func generate(b testing.TB, url string, total int) *benchTable {
 	b.Helper()
-	x := openIndex(b, Settings{}, sqldb.Config{URL: server + "&maintenance_work_mem=256MB&search_path=" + schema})
+	x := openIndex(b, Settings{}, sqldb.Config{URL: url})
 	ctx := context.Background()
 	perMonth := total / genMonths
 
@@ -68,27 +69,58 @@ func generate(b *testing.B, server, schema string, total int) *benchTable {
 		}
 	}
 
-	columns := `"` + strings.Join(rowColumns, `", "`) + `"`
+	columns := `"` + strings.Join(storedColumns, `", "`) + `"`
 	for m := genFirst; m < genFirst+genMonths; m++ {
 		length := (m + 1).start() - m.start() - 3600
 		exec(fmt.Sprintf(`CREATE UNLOGGED TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(),
 			rowsTable))
-		exec(fmt.Sprintf(`INSERT INTO %s (%s, ended_later, lookup_rank)
-			SELECT '%d-' || c, 'account-' || i %% %d, c, c, CASE WHEN i %% %d = 0 THEN 'oc-%d-' || i ELSE '' END, 'outbound',
-				'1' || (2000000000 + i * 7919 %% 100000)::text, '1' || (3000000000 + i * 104729 %% 1000000)::text,
-				'Ann Example', '1001', '', '', s, s + 3, s + 40, 40, 37, 3, 'NORMAL_CLEARING', '1001@example', '',
-				CASE WHEN i %% %d = 0 THEN '{"svc_call_type":"clicktocall"}' ELSE '' END, '', '', 'fs1',
-				NULL, CASE WHEN i %% %d = 0 THEN 0 END
+		exec(fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s
 			FROM (SELECT i, md5('%d-' || i)::uuid::text AS c, %d + (i * %d / %d) AS s
 				FROM generate_series(0::bigint, %d) AS i) AS g`,
-			m.partition(), columns, m, genAccounts, genEach, m, genEach, genEach, m, m.start(), length, perMonth,
-			perMonth-1))
+			m.partition(), columns, generatedValues(m), m, m.start(), length, perMonth, perMonth-1))
 		exec(fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
 			rowsTable, m.partition(), m.start(), (m + 1).start()))
 		exec(`ANALYZE ` + m.partition())
 	}
 
 	return &benchTable{x, perMonth, rand.New(rand.NewPCG(1, 2))}
+}
+
+// generatedValues returns an expression for each of storedColumns, of i, the number of a row in month m, c, its
+// call id, and s, its start.
+func generatedValues(m month) string {
+	ofClick := func(value string) string { return fmt.Sprintf(`CASE WHEN i %% %d = 0 THEN %s END`, genEach, value) }
+	given := map[string]string{
+		"id":                  fmt.Sprintf(`'%d-' || c`, m),
+		"account_id":          fmt.Sprintf(`'account-' || i %% %d`, genAccounts),
+		"call_id":             `c`,
+		"interaction_id":      `c`,
+		"origination_call_id": `COALESCE(` + ofClick(fmt.Sprintf(`'oc-%d-' || i`, m)) + `, '')`,
+		"direction":           `'outbound'`,
+		"from":                `'1' || (2000000000 + i * 7919 % 100000)::text`,
+		"to":                  `'1' || (3000000000 + i * 104729 % 1000000)::text`,
+		"caller_id_name":      `'Ann Example'`,
+		"caller_id_number":    `'1001'`,
+		"started":             `s`,
+		"answered_time":       `s + 3`,
+		"ended_time":          `s + 40`,
+		"duration_seconds":    `40`,
+		"billing_seconds":     `37`,
+		"ringing_seconds":     `3`,
+		"hangup_cause":        `'NORMAL_CLEARING'`,
+		"presence_id":         `'1001@example'`,
+		"custom_sip_headers":  `COALESCE(` + ofClick(`'{"svc_call_type":"clicktocall"}'`) + `, '')`,
+		"media_server":        `'fs1'`,
+		"ended_later":         `NULL`,
+		"lookup_rank":         ofClick(`0`),
+	}
+
+	values := make([]string, len(storedColumns))
+	for i, column := range storedColumns {
+		values[i] = cmp.Or(given[column], `''`)
+	}
+
+	return strings.Join(values, ", ")
 }
 
 // click is a click to call of some month: its account, start and id.
@@ -146,7 +178,7 @@ func BenchmarkReports(b *testing.B) {
 			total = rowsWanted(b)
 		}
 
-		tables[name] = generate(b, server, `"t`+name+`"`, total)
+		tables[name] = generate(b, server+"&maintenance_work_mem=256MB&search_path="+`"t`+name+`"`, total)
 	}
 
 	b.Logf("made in %s", time.Since(began).Round(time.Second))
@@ -210,6 +242,16 @@ func BenchmarkReports(b *testing.B) {
 		_, err := t.List(ctx, f)
 		return err
 	})
+}
+
+// TestAClickOfTheGeneratedTableIsFoundByItsID keeps the table of the benchmark in step with the columns.
+func TestAClickOfTheGeneratedTableIsFoundByItsID(t *testing.T) {
+	table := generate(t, testservice.Postgres(t), genMonths*genEach*10)
+	account, started, id := table.click()
+	row, err := table.Find(t.Context(), account, started, started, id, nil)
+	if err != nil || row.OriginationCallID != id || row.AccountID != account {
+		t.Errorf("found %+v, %v", row, err)
+	}
 }
 
 func explain(b *testing.B, t *benchTable) {

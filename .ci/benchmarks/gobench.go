@@ -12,29 +12,60 @@ import (
 	"strings"
 )
 
-// goBenchmark is a set of Go benchmarks that both trees run, each built once.
+// goBenchmark is a set of Go benchmarks. Both trees run it, unless it has its base within itself or measures what
+// the earlier tree did not have.
 type goBenchmark struct {
 	folder, pattern, time string
-	units                 []string // the results that the page shows, in this order
+	units                 []string // the results that the page shows, in this order; nil: all but memory
+	alone                 bool     // this tree alone runs it
+	goal                  string   // for readers of the page
 }
 
 func goBenchmarks() []goBenchmark {
+	perOp := []string{"ns/op"}
 	return []goBenchmark{
-		{"internal/kafka", "^Benchmark(Produce|Consume)$", "20000x", []string{"ns/op", "cpu-ns/record", "cpu-s/million"}},
-		{"normalizer", "^BenchmarkNormalize$", "20000x", []string{"ns/op"}},
-		{"normalizer", "^BenchmarkPipeline$", "1x", []string{"ns/op"}},
-		{"stats", "^Benchmark(Fold|FoldRecords)$", "1x", []string{"events/cpu-s", "ns/op"}},
-		{"fanout", "^Benchmark(SkippedEvent|ReplayFromRing|FirstSnapshot|MatchingTen)$", "1s", []string{"ns/op"}},
-		{"ingest", "^BenchmarkAccept", "1s", []string{"ns/op"}},
-		{"ingest/feed/freeswitch", "^BenchmarkRead$", "1s", []string{"ns/op"}},
-		{"ingest/feed/asterisk", "^BenchmarkRead$", "1s", []string{"ns/op"}},
-		{"recording/envelope", "^BenchmarkAgainstBare$", "20x", []string{"ns/op"}},
-		{"telephony/rtp", "^Benchmark(Relay|RecordedRelay)$", "1x", nil},
-		{"aisession", "^Benchmark(Sessions|Dialects)$", "1x", nil},
-		{"cdrindex", "^BenchmarkIndexing$", "1x", nil},
-		{"origination/pbx", "^BenchmarkSetup$", "1x", nil},
-		{"origination", "^BenchmarkOriginate$", "500x", []string{"ns/op"}},
+		{folder: "internal/kafka", pattern: "^Benchmark(Produce|Consume)$", time: "2000x",
+			units: []string{"cpu-ns/record", "cpu-s/million", "ns/op"}, goal: "franz-go ≤ 1, ≤ 1.2"},
+		{folder: "internal/kafka", pattern: "^BenchmarkPartitions(AtRest|Live)$", time: "1x", alone: true,
+			goal: "franz-go ≤ 1"},
+		{folder: "internal/kafka", pattern: "^BenchmarkLatency$", time: "1000x", alone: true},
+		{folder: "internal/kafka/wire", pattern: "^BenchmarkCompression$", time: "1500x", alone: true},
+		{folder: "normalizer", pattern: "^BenchmarkNormalize$", time: "20000x", units: perOp},
+		{folder: "normalizer", pattern: "^BenchmarkPipeline$", time: "3x", units: []string{"records/s"},
+			goal: "100 k, copy ≥ 0.6"},
+		{folder: "stats", pattern: "^Benchmark(Fold|FoldRecords)$", time: "1x",
+			units: []string{"events/cpu-s", "ns/op"}, goal: "100 k"},
+		{folder: "stats", pattern: "^Benchmark(Memory|Replay)$", time: "1x", alone: true,
+			goal: "1,000 B, 300 B a row"},
+		{folder: "stats/figures", pattern: "^BenchmarkReportOf400Days$", time: "3x", alone: true, goal: "500 ms"},
+		{folder: "fanout", pattern: "^Benchmark(SkippedEvent|ReplayFromRing|FirstSnapshot|MatchingTen)$", time: "1s",
+			units: perOp},
+		{folder: "ingest", pattern: "^BenchmarkAccept", time: "1s", units: perOp},
+		{folder: "ingest/feed/freeswitch", pattern: "^BenchmarkRead$", time: "1s", units: perOp},
+		{folder: "ingest/feed/asterisk", pattern: "^BenchmarkRead$", time: "1s", units: perOp},
+		{folder: "recording/envelope", pattern: "^BenchmarkAgainstBare$", time: "20x", units: []string{"ratio"},
+			goal: "0.85, CBC 0.8"},
+		{folder: "telephony/rtp", pattern: "^Benchmark(Relay|RecordedRelay)$", time: "1x", alone: true,
+			goal: "0.15 %, recorded 0.2 % more"},
+		{folder: "aisession", pattern: "^Benchmark(Sessions|Dialects)$", time: "1x", alone: true,
+			goal: "0.25 %, pcm16 0.6 %"},
+		{folder: "cdrindex", pattern: "^BenchmarkIndexing$", time: "1x", alone: true, goal: "COPY ≥ 0.5"},
+		{folder: "cdrindex", pattern: "^Benchmark(Reports|CSV)$", time: "1x", alone: true, goal: "p99 5 ms, page 50 ms"},
+		{folder: "origination/pbx", pattern: "^BenchmarkSetup$", time: "1x", alone: true, goal: "50/s"},
+		{folder: "origination", pattern: "^BenchmarkOriginate$", time: "500x", alone: true},
+		{folder: "api", pattern: "^BenchmarkClickToCall$", time: "5000x", alone: true, goal: "p99 50 ms"},
+		{folder: "e2e", pattern: "^BenchmarkRecordingEncryption$", time: "2000x", alone: true,
+			goal: "5,000/s, put 500/s, p99 20 ms"},
+		{folder: "e2e", pattern: "^BenchmarkIngestToSubscriber$", time: "5000x", alone: true,
+			goal: "p50 5, p99 25 ms, real 40 ms"},
 	}
+}
+
+func (g goBenchmark) builds() []string {
+	if g.alone {
+		return []string{ours}
+	}
+	return []string{ours, old}
 }
 
 // test builds the test program of a folder of a tree; "" if the tree has no such folder.

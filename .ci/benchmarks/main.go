@@ -103,7 +103,7 @@ func (m *machine) measureAll(ctx context.Context, all *results, wanted *regexp.R
 
 		row := all.begin()
 		for round := range rounds {
-			for _, build := range []string{ours, old} {
+			for _, build := range g.builds() {
 				log.Printf("round %d of %d: %s, %s", round+1, rounds, g.name(), build)
 				values, err := m.runGo(ctx, trees[build], build, g)
 				if err != nil {

@@ -57,14 +57,14 @@ func tables(r *results) string {
 		}
 	}
 
-	b.WriteString("\nGo benchmarks, this tree and old in turn, one process each:\n\n")
-	b.WriteString("| package | benchmark | ours | old | ratio |\n|---|---|---|---|---|\n")
+	b.WriteString("\nGo benchmarks, one process each, this tree and old in turn:\n\n")
+	b.WriteString("| package | benchmark | ours | old | ratio | goals |\n|---|---|---|---|---|---|\n")
 	for _, g := range goBenchmarks() {
 		measuredRow := r.Rows[g.name()]
 		if measuredRow == nil {
 			continue
 		}
-		folder := "`" + g.folder + "`"
+		folder, goal := "`"+g.folder+"`", g.goal
 		for _, name := range slices.Sorted(maps.Keys(measuredRow.Figures)) {
 			m := measuredRow.Figures[name]
 			if len(m.Values[ours]) == 0 {
@@ -72,12 +72,13 @@ func tables(r *results) string {
 			}
 
 			ratio, compared := m.ratio(old)
-			text := "–" // the old tree does not have it
+			text := "–" // the old tree does not run it
 			if compared {
 				text = short(ratio)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", folder, name, value(m.Values[ours]), value(m.Values[old]), text)
-			folder = ""
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n",
+				folder, name, value(m.Values[ours]), value(m.Values[old]), text, goal)
+			folder, goal = "", ""
 		}
 	}
 
