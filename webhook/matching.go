@@ -56,7 +56,8 @@ func newWebhookSnapshot(webhooks []*loadedWebhook) *webhookSnapshot {
 func (h *webhookSnapshot) match(m *filterHeaders, tree *identity.Tree, each func(*loadedWebhook)) {
 	visit := func(candidates []*loadedWebhook) {
 		for _, w := range candidates {
-			if w.admits(m) {
+			// The registry follows the accounts a moment later than tree.
+			if w.admits(m) && tree.Contains(w.AccountID, w.AccountID) {
 				each(w)
 			}
 		}
