@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -187,4 +188,42 @@ const patience = 3 * time.Minute
 func (s *testService) remove(ctx context.Context, ref string) error {
 	_, err := s.DeleteAccount(ctx, ref, "")
 	return err
+}
+
+// startLimited returns a node whose limits pass with the clock.
+func startLimited(t testing.TB, cfg sqldb.Config, c *clock, change func(*Config)) *testService {
+	limiter := NewMemoryLimiter()
+	limiter.now = c.now
+	config := Config{Now: c.now, Settings: DefaultSettings()}
+	if change != nil {
+		change(&config)
+	}
+	return startServiceOn(t, testdb.Open(t, cfg), config, limiter).demo(t)
+}
+
+// testKeys returns a ring with one key of its own.
+func testKeys(t testing.TB) *masterkey.Keyring {
+	t.Helper()
+	ring := noKeys(t)
+	if _, err := ring.Create(); err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func noKeys(t testing.TB) *masterkey.Keyring {
+	t.Helper()
+	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func (s *testService) count(t testing.TB, table string) (n int) {
+	t.Helper()
+	if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
