@@ -317,3 +317,15 @@ func (w *testEnv) eventCounts() map[string]int {
 	}
 	return counted
 }
+
+// patience limits the wait for a condition.
+const patience = 3 * time.Minute
+
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never was so")
+		}
+	}
+}

@@ -59,28 +59,6 @@ func TestManyCallsAtOnce(t *testing.T) {
 	})
 }
 
-// A platform sends repeated and invalid reports before it has returned the call's id: every later step
-// is accepted.
-func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
-	d := newTestNode(t, testdb.SQLite(t)).run()
-	d.platform.onOriginate = func(o Order) (Placed, error) {
-		id := "p-" + o.ID
-		for _, state := range states {
-			d.platform.says(id, state, "nonsense", state, Accepted, state)
-		}
-		return Placed{CallID: id}, nil
-	}
-
-	id := d.place("1002")
-	d.reaches(id, Ended)
-	call, err := d.Get(t.Context(), d.alice(), id)
-	mustSucceed(t, err)
-
-	if !slices.Equal(statesOf(call.History), states[:]) {
-		t.Errorf("stored %v", statesOf(call.History))
-	}
-}
-
 // firstTold leaves repeats out.
 func firstTold(told []State) (first []State) {
 	for _, state := range told {
@@ -89,12 +67,6 @@ func firstTold(told []State) (first []State) {
 		}
 	}
 	return first
-}
-
-func (d *testNode) publishThrough(p Publisher) {
-	d.calls.mu.Lock()
-	defer d.calls.mu.Unlock()
-	d.calls.publish = p
 }
 
 // flaky fails every other time, sometimes although it has published; not more
@@ -149,57 +121,15 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
+func (d *testNode) publishThrough(p Publisher) {
+	d.calls.mu.Lock()
+	defer d.calls.mu.Unlock()
+	d.calls.publish = p
+}
+
 // placeUnread places an order that was made before the database went away.
 func (d *testNode) placeUnread() error {
 	_, err := d.Service.place(context.Background(),
 		Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
 	return err
-}
-
-func TestADriverThatStopsIsAFault(t *testing.T) {
-	d := newTestNode(t, testdb.SQLite(t))
-	d.driver = quitter{d.platform}
-	wantKind(t, d.Run(t.Context()), fault.KindInternal)
-}
-
-type quitter struct{ *platform }
-
-func (quitter) Follow(context.Context, []Open, func(Progress)) error { return errors.New("no more") }
-
-// TestABurstOfCallsLeavesConnectionsToOthers: each call waits with a statement, as where the database is slow, and
-// another request of the process asks the same pool.
-func TestABurstOfCallsLeavesConnectionsToOthers(t *testing.T) {
-	const burst = 64
-	d := newTestNode(t, sqldb.Config{URL: testservice.Postgres(t)}).run()
-	db, elsewhere := d.rows.db, testdb.Open(t, d.at)
-	pool := db.Stats().MaxOpenConnections
-
-	// Writes wait for the lock, reads do not.
-	tx, err := elsewhere.BeginTx(t.Context(), nil)
-	mustSucceed(t, err)
-	_, err = tx.ExecContext(t.Context(), `LOCK TABLE origination_calls IN EXCLUSIVE MODE`)
-	mustSucceed(t, err)
-
-	var placing sync.WaitGroup
-	alice := d.alice()
-	for range burst {
-		placing.Go(func() { _, _ = d.Originate(t.Context(), alice, "1002", "") }) // may be late when the lock is gone
-	}
-
-	within(t, "the calls wait for the table, with what they may have of the pool", func() bool {
-		waiting := 0
-		mustSucceed(t, elsewhere.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks
-			WHERE NOT granted AND relation = 'origination_calls'::regclass`).Scan(&waiting))
-		return waiting >= pool/2 && d.calls.size() == burst || waiting >= pool
-	})
-
-	asking, cancel := context.WithTimeout(t.Context(), writeTimeout/2)
-	defer cancel()
-	one := 0
-	if err := db.QueryRowContext(asking, `SELECT 1`).Scan(&one); err != nil || one != 1 {
-		t.Errorf("another request gets %d, %v, with %d of %d connections in use", one, err, db.Stats().InUse, pool)
-	}
-
-	mustSucceed(t, tx.Rollback())
-	placing.Wait()
 }
