@@ -3,8 +3,6 @@ package format
 import (
 	"reflect"
 	"testing"
-
-	"trunkline/event"
 )
 
 // Facts that a resync record states are the facts of its event, and stating those
@@ -37,24 +35,4 @@ func FuzzResync(f *testing.F) {
 			t.Errorf("%s is read as %+v, again as %+v, %v", record, e, second, err)
 		}
 	})
-}
-
-func TestAgentStates(t *testing.T) {
-	for _, c := range []struct{ activity, presence, want event.State }{
-		{"", "", ""},
-		{event.Talking, "", event.Talking},
-		{"", event.Break, event.Break},
-		{event.Available, event.Break, event.Break},
-		{event.Talking, event.Break, event.Talking},
-		{event.WrapUp, event.Available, event.WrapUp},
-		{event.Talking, event.Offline, event.Offline},
-		{event.Offline, event.Available, event.Offline},
-		{event.OtherState, event.Available, event.Available},
-		{event.OtherState, "", event.OtherState},
-		{event.Available, event.OtherState, event.Available},
-	} {
-		if got := AgentState(c.activity, c.presence); got != c.want {
-			t.Errorf("%q with %q: got %q, want %q", c.activity, c.presence, got, c.want)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -92,79 +91,6 @@ func FuzzParseID(f *testing.F) {
 			t.Fatalf("%q came back as %q", s, id)
 		}
 	})
-}
-
-func FuzzParsePosition(f *testing.F) {
-	f.Add("3:123456")
-	f.Add("3:123456@7")
-	f.Fuzz(func(t *testing.T, s string) {
-		p, err := ParsePosition(s)
-		if err != nil {
-			return
-		}
-
-		if again, err := ParsePosition(p.String()); err != nil || again != p {
-			t.Fatalf("%q: %v became %v", s, p, again)
-		}
-	})
-}
-
-func TestMessageIsJSONWithDataByteForByte(t *testing.T) {
-	const data = `{"a" : 1.0,  "b":"é\u00e9", "a":2}`
-	m := Message{
-		ID: NextID(0, 1_795_000_000_123, 5), Type: QueueCall, AccountID: `ac"c`, Timestamp: 12,
-		Data:     json.RawMessage(data),
-		Metadata: Metadata{Source: "k\n1", OriginalFormat: "svc.cc", ProcessedAt: 13, QueueID: "q"},
-	}
-	var got struct {
-		ID        string          `json:"id"`
-		Type      string          `json:"type"`
-		AccountID string          `json:"account_id"`
-		Timestamp int64           `json:"timestamp"`
-		Data      json.RawMessage `json:"data"`
-		Metadata  struct {
-			Source         string `json:"source"`
-			OriginalFormat string `json:"original_format"`
-			ProcessedAt    int64  `json:"processed_at"`
-			QueueID        string `json:"queue_id"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(m.Append(nil), &got); err != nil {
-		t.Fatal(err)
-	}
-
-	if string(got.Data) != data {
-		t.Errorf("data came out as %s", got.Data)
-	}
-	if got.ID != m.ID.String() || got.Type != string(m.Type) || got.AccountID != m.AccountID ||
-		got.Timestamp != 12 || got.Metadata.Source != "k\n1" || got.Metadata.QueueID != "q" {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestSetOf(t *testing.T) {
-	every, _, _ := SetOf(nil)
-	if every&Own != 0 || every&ClassOf(Custom, "svc.cc", "") == 0 {
-		t.Error("without event_types: every type, not our own events")
-	}
-
-	custom, _, _ := SetOf([]string{string(Custom)})
-	if custom&ClassOf(Custom, FormatOwn, "") == 0 || custom&ClassOf(QueueCall, "svc.cc", "") != 0 {
-		t.Error("AGENT_CUSTOM_EVENT by name admits our own events and nothing else")
-	}
-	if every&OwnPerformance != 0 || custom&ClassOf(AgentPerformance, FormatPerformance, "") != 0 ||
-		every&ClassOf(AgentPerformance, "generic", "") == 0 {
-		t.Error("without AGENT_PERFORMANCE by name: no figures of ours, but those of a source")
-	}
-
-	performance, _, _ := SetOf([]string{string(AgentPerformance)})
-	if performance&ClassOf(AgentPerformance, FormatPerformance, "") == 0 ||
-		performance&ClassOf(Custom, FormatOwn, "") != 0 {
-		t.Error("AGENT_PERFORMANCE by name admits our figures and no other event of ours")
-	}
-	if _, unknown, ok := SetOf([]string{string(QueueCall), "nope"}); ok || unknown != "nope" {
-		t.Error("an unknown type is named")
-	}
 }
 
 func TestFirstIDIsNotAfterAnyIDOfItsMillisecond(t *testing.T) {
