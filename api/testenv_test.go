@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"encoding/json"
-
+	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
@@ -293,4 +293,13 @@ func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time = c.time.Add(d)
+}
+
+// through passes one request through the API's middleware to handle.
+func (e *env) through(r *http.Request, handle echo.HandlerFunc) *httptest.ResponseRecorder {
+	e.t.Helper()
+	e.api.echo.Add(r.Method, r.URL.Path, handle)
+	w := httptest.NewRecorder()
+	e.api.ServeHTTP(w, r)
+	return w
 }
