@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -402,4 +403,32 @@ func mustUUID(t *testing.T, text string) uuid.UUID {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// echoAudio sends every frame of audio back.
+func echoAudio(v *fakeConnection) {
+	for sent := 0; ; {
+		received := v.received()
+		for ; sent < len(received); sent++ {
+			if received[sent].event == "media" && v.sendAudio(received[sent].audio) != nil {
+				return
+			}
+		}
+
+		select {
+		case <-v.done:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// samples is a tone as 16-bit PCM.
+func samples(rate int, length time.Duration) []byte {
+	var raw []byte
+	for i := range int(length.Seconds() * float64(rate)) {
+		raw = binary.LittleEndian.AppendUint16(raw,
+			uint16(int16(9000*math.Sin(2*math.Pi*440*float64(i)/float64(rate)))))
+	}
+	return raw
 }
