@@ -207,3 +207,12 @@ func serve(t testing.TB, settings ...string) server {
 
 	return s
 }
+
+func readFile(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

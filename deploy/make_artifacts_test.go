@@ -5,14 +5,10 @@ import (
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"trunkline/internal/freeport"
 )
 
 // TestArtifacts checks that make artifacts, the first step of make image, lists every module that
@@ -103,32 +99,6 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// TestAnEmptyVulnerabilityDatabaseIsSaid checks that a database without entries, given as a file, is
-// no check, and that one with entries is accepted as such.
-func TestAnEmptyVulnerabilityDatabaseIsSaid(t *testing.T) {
-	lookTool(t, "curl")
-	for name, index := range map[string]string{"empty": "[]", "no list": "", "null": "null"} {
-		folder := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(folder, "index"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-
-		for file, content := range map[string]string{"db.json": `{"modified":"2026-11-01T00:00:00Z"}`,
-			"modules.json": index} {
-			if err := os.WriteFile(filepath.Join(folder, "index", file), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-
-		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
-		cmd.Env = append(environment(), "GOVULNDB=file://"+folder, "VULN_REQUIRED=true")
-		said, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(said), "VULNERABILITIES NOT CHECKED") {
-			t.Errorf("%s: %v\n%s", name, err, said)
-		}
-	}
-}
-
 // TestForeignImagesHaveDigests covers all images except compose's, which are covered in
 // .ci/chart/compose.
 func TestForeignImagesHaveDigests(t *testing.T) {
@@ -144,31 +114,4 @@ func TestForeignImagesHaveDigests(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^ARG GO_IMAGE=golang:[0-9.]+@sha256:[0-9a-f]{64}$`).MatchString(text) {
 		t.Error("GO_IMAGE has no version and digest")
 	}
-}
-
-// TestVulnerabilitiesThatAreNotCheckedAreSaid checks that .ci/run reports a missing vulnerability
-// database, and fails if one is required.
-func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
-	if !strings.Contains(string(readFile(t, "../.ci/run")), "\n.ci/vuln\n") {
-		t.Error(".ci/run does not look for vulnerabilities")
-	}
-
-	lookTool(t, "curl")
-	for required, fails := range map[string]bool{"": false, "true": true} {
-		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
-		cmd.Env = append(environment(), "GOVULNDB=http://"+freeport.Address(t), "VULN_REQUIRED="+required)
-		said, err := cmd.CombinedOutput()
-		if (err != nil) != fails || !strings.Contains(string(said), "VULNERABILITIES NOT CHECKED") {
-			t.Errorf("required %q: %v\n%s", required, err, said)
-		}
-	}
-}
-
-func readFile(t *testing.T, file string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
