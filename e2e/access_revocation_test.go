@@ -9,22 +9,6 @@ import (
 	"time"
 )
 
-// A first start creates no users without the setting for them.
-func TestNoDemoUsersWithoutDemoPassword(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "nobody", map[string]string{})
-	n.start(t)
-
-	if accounts := n.cli(t, "account", "list", "--json"); strings.TrimSpace(accounts) != "[]" {
-		t.Errorf("the first start made %s", accounts)
-	}
-
-	n.cli(t, "account", "create", "Own", "--id", "own", "--domain", "own.test")
-	if log := readFile(t, n.log); strings.Contains(log, "password") {
-		t.Error("a password is in the log")
-	}
-}
-
 func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "rotating", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
