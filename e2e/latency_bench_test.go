@@ -93,7 +93,11 @@ func measureLatency(b *testing.B, c *cluster) {
 
 	pace := func(due time.Time) {
 		time.Sleep(time.Until(due))
-		work <- struct{}{}
+		select {
+		case work <- struct{}{}:
+		case err := <-failed:
+			b.Fatal(err)
+		}
 	}
 
 	began := time.Now()
@@ -155,8 +159,8 @@ func recordArrivals(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []
 		}
 
 		_, digits, _ := bytes.Cut(text, key)
-		digits, _, _ = bytes.Cut(digits, []byte("}"))
-		n, err := strconv.Atoi(string(digits))
+		end := max(bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }), 0)
+		n, err := strconv.Atoi(string(digits[:end]))
 		if err != nil {
 			return took // the count of events detects it
 		}
