@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 
 	"trunkline/internal/certificate"
@@ -9,26 +8,26 @@ import (
 )
 
 // openCertificate opens the configured certificate of the public listener and of SIP
-// over TLS, or creates a self-signed one in the data directory if none is configured.
-func (a *App) openCertificate(context.Context) error {
-	if a.settings.TLS.Mode == "off" && a.settings.SIP.Server.TLSListen == "" {
-		return nil
+// over TLS, or creates a self-signed one in the data directory if none is configured;
+// nil: no TLS.
+func openCertificate(p *process) (*certificate.Server, error) {
+	if p.settings.TLS.Mode == "off" && p.settings.SIP.Server.TLSListen == "" {
+		return nil, nil
 	}
 
-	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: a.settings.TLS.CertFile,
-		KeyFile: a.settings.TLS.KeyFile}
+	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: p.settings.TLS.CertFile,
+		KeyFile: p.settings.TLS.KeyFile}
 	if pair.CertFile == "" {
-		pair.CertFile, pair.KeyFile = a.settings.SelfSigned()
-		if err := certificate.EnsureSelfSigned(pair.CertFile, pair.KeyFile, a.log); err != nil {
-			return fmt.Errorf("creating a self-signed certificate: %w", err)
+		pair.CertFile, pair.KeyFile = p.settings.SelfSigned()
+		if err := certificate.EnsureSelfSigned(pair.CertFile, pair.KeyFile, p.log); err != nil {
+			return nil, fmt.Errorf("creating a self-signed certificate: %w", err)
 		}
 	}
 
-	var err error
-	a.certificate, err = certificate.Open(pair, a.log)
+	server, err := certificate.Open(pair, p.log)
 	if err != nil {
-		return fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
+		return nil, fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
 	}
 
-	return nil
+	return server, nil
 }

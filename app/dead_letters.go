@@ -8,12 +8,12 @@ import (
 	"trunkline/internal/kafka"
 )
 
-func (a *App) newDeadLetters() *deadletter.AccountLetters {
-	directory := FeedDirectory{a.identity.Directory}
+func newDeadLetters(b *base) *deadletter.AccountLetters {
+	directory := FeedDirectory{b.identity.Directory}
 	letters := deadletter.New(deadletter.Deps{
-		Log: a.cluster, Producer: a.newProducer("dead letters' producer", kafka.ProducerConfig{}),
-		Feeds:         a.settings.Feeds,
+		Log: b.cluster, Producer: b.newProducer("dead letters' producer", kafka.ProducerConfig{}),
+		Feeds:         b.settings.Feeds,
 		WithDirectory: func(_ context.Context, work func(feed.Directory) error) error { return work(directory) },
 	})
-	return deadletter.NewAccountLetters(letters, a.identity.Directory.Tree, directory)
+	return deadletter.NewAccountLetters(letters, b.identity.Directory.Tree, directory)
 }

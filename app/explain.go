@@ -7,18 +7,18 @@ import (
 )
 
 // peers sends requests about events to the other nodes with connections, and receives theirs.
-func (a *App) peers() fanout.RedisPeers {
-	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}}
+func (b *base) peers() fanout.RedisPeers {
+	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: b.redis, Prefix: b.settings.Redis.KeyPrefix}}
 }
 
 // newExplain returns the explanations of events. subscribers is nil without the role fanout.
-func (a *App) newExplain(subscribers *fanout.Fanout) *explain.Service {
+func newExplain(b *base, subscribers *fanout.Fanout) *explain.Service {
 	// With the role api alone there is a Fanout too, which has the state and no connections.
-	if !a.hasRole(settings.RoleFanout) {
+	if !b.hasRole(settings.RoleFanout) {
 		subscribers = nil
 	}
 	return &explain.Service{
-		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity.Directory,
-		Connections: fanout.Explainer{Local: subscribers, Peers: a.peers(), Log: a.log},
+		Log: b.cluster, Webhooks: b.secrets.webhooks, Accounts: b.identity.Directory,
+		Connections: fanout.Explainer{Local: subscribers, Peers: b.peers(), Log: b.log},
 	}
 }
