@@ -86,7 +86,7 @@ func (s *alertWatches) observe(e entry, gone bool) {
 	case *call:
 		s.observeCall(e, gone)
 	case *QueueRow:
-		w := s.touch(queueWatchKey(e.key.account, e.key.id.Value()))
+		w := s.touch(key{e.key.account, e.key.id, 0, kindQueue})
 		w.newestRow = max(w.newestRow, e.key.start)
 	case *agent:
 		s.observeAgent(e, gone)

@@ -9,7 +9,7 @@ type rows struct {
 	table      *entryTable
 	thresholds func(account, queue string, start int64) Thresholds // Rules.Thresholds
 	max        int                                                 // Rules.MaxRows
-	leftOut    int64                                               // events too late for their interval, or left out because of max
+	leftOut    int64                                               // events, because of max or too late for a row
 }
 
 // isFull reports whether the account may not have one more row, agent or call like k.
@@ -47,7 +47,7 @@ func (r *rows) ofQueue(account, queue unique.Handle[string], start int64) *Queue
 func (r *rows) ofAgent(account, id unique.Handle[string], start int64) *AgentRow {
 	k := key{account, id, start, kindAgent}
 	if e, ok := r.table.entries[k]; ok {
-		r.table.recordRowChange(k, e)
+		r.table.markDirty(k) // no alert looks at it
 		return e.(*AgentRow)
 	}
 	if r.table.intervals.rowDue(start) <= r.table.last || r.isFull(k) {
