@@ -21,7 +21,6 @@ import (
 	"trunkline/control"
 	"trunkline/fanout"
 	"trunkline/identity"
-	"trunkline/ingest/deadletter"
 	"trunkline/internal/certificate"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
@@ -220,7 +219,6 @@ type roles struct {
 	ai           aiSessions
 	calls        *origination.Service
 	control      *control.Service
-	deadLetters  *deadletter.AccountLetters
 }
 
 // buildRoles builds the components of the node's roles. They are connected here only: each builder
@@ -305,13 +303,10 @@ func buildRoles(ctx context.Context, b *base) (*roles, error) {
 	built := &roles{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates, subscribers: subscribers,
 		ingest: in, index: index, recordings: recordings, ai: ai, calls: calls, control: controls}
 	if b.hasRole(settings.RoleAPI) {
-		if err := buildPurge(ctx, b, built); err != nil {
-			return nil, err
-		}
-		built.deadLetters = newDeadLetters(b)
+		err = buildPurge(ctx, b, built)
 	}
 
-	return built, nil
+	return built, err
 }
 
 // startLasts is the time after which nothing of the start is under way: partitions are assigned and

@@ -32,3 +32,8 @@ func buildFanout(b *base, figureStore *figures.Store) (*fanout.Fanout, error) {
 	b.lifecycle.addRun("fanout", f.Run)
 	return f, nil
 }
+
+// peers sends requests about events to the other nodes with connections, and receives theirs.
+func (b *base) peers() fanout.RedisPeers {
+	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: b.redis, Prefix: b.settings.Redis.KeyPrefix}}
+}

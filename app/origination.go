@@ -34,8 +34,7 @@ func buildOrigination(ctx context.Context, b *base, phones *phones, ai aiSession
 
 	s := b.settings.Origination
 	producer := b.newProducer("origination's producer", kafka.ProducerConfig{})
-	drivers := callDrivers{b, phones, ai, admission, producer}
-	driver, err := drivers.configured()
+	driver, err := originationDriver(b, phones, ai, admission, producer)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
 		b.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
 		return nil, nil
@@ -60,54 +59,47 @@ func buildOrigination(ctx context.Context, b *base, phones *phones, ai aiSession
 	return calls, nil
 }
 
-// callDrivers makes the drivers of phone platforms.
-type callDrivers struct {
-	*base
-	phones    *phones // nil without SIP
-	ai        aiSessions
-	admission *origination.Admission
-	producer  *kafka.Producer
-}
-
-// configured returns the driver of the configured platform.
-func (d callDrivers) configured() (origination.Driver, error) {
-	s := d.settings.Origination
-	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: d.log, Metrics: d.registry}
+// originationDriver returns the driver of the configured platform.
+func originationDriver(b *base, phones *phones, ai aiSessions, admission *origination.Admission,
+	producer *kafka.Producer) (origination.Driver, error) {
+	s := b.settings.Origination
+	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: b.log, Metrics: b.registry}
 	switch s.Driver {
 	case "", origination.DriverSIP:
-		return d.sip()
+		return sipDriver(b, phones, ai, admission, producer)
 	case origination.DriverAsterisk:
 		return asterisk.New(asterisk.Config{Settings: s.Asterisk, Limits: limits}, deps)
 	case origination.DriverFreeSWITCH:
 		return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, Limits: limits}, deps)
 	case origination.DriverKazoo:
-		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, d.log)
+		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, b.log)
 	}
 
 	simulatedCalls := "all calls"
-	if s.Driver == origination.DriverAuto && d.phones != nil {
+	if s.Driver == origination.DriverAuto && phones != nil {
 		simulatedCalls = "calls of users without a registered phone"
 	}
 
-	d.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
+	b.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
 		"simulates", simulatedCalls)
 	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls},
-		platformPublisher{d.producer, simulator.MediaServer}, d.registry, d.log)
-	if err != nil || s.Driver == origination.DriverSimulator || d.phones == nil {
+		platformPublisher{producer, simulator.MediaServer}, b.registry, b.log)
+	if err != nil || s.Driver == origination.DriverSimulator || phones == nil {
 		return simulatorDriver, err
 	}
 
 	// DriverAuto with SIP: registered phones ring, and the simulator has the calls of the other users.
-	sipDriver, err := d.sip()
-	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
-		Registered: d.phones.server.Registrations.Exist,
+	ownPBX, err := sipDriver(b, phones, ai, admission, producer)
+	return &origination.Auto{Phones: ownPBX, Simulator: simulatorDriver,
+		Registered: phones.server.Registrations.Exist,
 		Simulated:  simulator.Simulated}, err
 }
 
-// sip returns the driver of Trunkline's own PBX, which also handles the calls from phones and
+// sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
 // trunks.
-func (d callDrivers) sip() (*pbx.Driver, error) {
-	if d.phones == nil {
+func sipDriver(b *base, phones *phones, ai aiSessions, admission *origination.Admission,
+	producer *kafka.Producer) (*pbx.Driver, error) {
+	if phones == nil {
 		return nil, errNoSIP
 	}
 
@@ -117,17 +109,17 @@ func (d callDrivers) sip() (*pbx.Driver, error) {
 	}
 
 	driver, err := pbx.New(pbx.Config{
-		Settings: d.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(d.settings.SIP.Server.SRTP),
-		Recorder: d.ai.recorders,
-	}, d.phones.server, d.phones.ports, d.phones.directory, d.ai.onSIP, d.admission,
-		platformPublisher{d.producer, "sip"}, d.registry, d.log)
+		Settings: b.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(b.settings.SIP.Server.SRTP),
+		Recorder: ai.recorders,
+	}, phones.server, phones.ports, phones.directory, ai.onSIP, admission,
+		platformPublisher{producer, "sip"}, b.registry, b.log)
 	if err != nil {
 		return nil, err
 	}
 
-	d.phones.server.Handle("", driver)
-	d.phones.server.Registrations.AddListener(driver)
-	d.lifecycle.addRun("sip driver", driver.Run)
+	phones.server.Handle("", driver)
+	phones.server.Registrations.AddListener(driver)
+	b.lifecycle.addRun("sip driver", driver.Run)
 
 	return driver, nil
 }
