@@ -131,7 +131,7 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 		return nil, noRecording(recordingID)
 	}
 
-	file, err := s.openUnaudited(ctx, accountID, recordingID)
+	file, err := s.objects.openStored(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}

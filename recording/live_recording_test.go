@@ -735,8 +735,8 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
 	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", PolicyAccount: "head"}
-	store := &openCounter{Store: h.backend}
-	h.backend = store
+	store := &openCounter{Store: h.Service.objects.store}
+	h.Service.objects.store = store
 
 	speak := func(level uint16) {
 		spoken := wavHeader(8000)
