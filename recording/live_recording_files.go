@@ -45,7 +45,7 @@ func (s *Service) newLiveRecording(accountID string, call Call) *liveRecording {
 		if err := s.requireFreeSpace(); err != nil {
 			return nil, err
 		}
-		if err := s.requireQuota(ctx, accountID); err != nil {
+		if err := s.usage.requireQuota(ctx, accountID); err != nil {
 			return nil, err
 		}
 

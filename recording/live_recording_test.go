@@ -789,10 +789,10 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	}
 
 	for i := range maxAnnouncements + 5 {
-		h.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
+		recorder.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
 	}
 
-	if n := len(h.announcements.kept); n != maxAnnouncements {
+	if n := len(recorder.announcements.kept); n != maxAnnouncements {
 		t.Errorf("%d announcements are kept", n)
 	}
 }

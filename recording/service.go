@@ -63,8 +63,7 @@ type Service struct {
 	policies       Policies
 	calls          CallRecords // nil without the index of call records
 	audit          *audit.Log
-	announcements  announcements
-	usage          usageCache
+	usage          *usageCache
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer
@@ -102,6 +101,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	return &Service{
 		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.TakesDir,
 		seals: seals, objects: &objects{rows, deps.Store, seals, metrics, deps.Log, make(chan struct{}, halfOfCPUs)},
+		usage:     &usageCache{rows: rows, max: int64(settings.MaxAccountBytes)},
 		publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
 		metrics: metrics, log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 		writers: make(chan struct{}, halfOfCPUs), openers: make(chan struct{}, halfOfCPUs),

@@ -74,7 +74,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	}
 
 	// Before the body is read: it is not taken in for nothing.
-	if err := s.requireQuota(ctx, u.AccountID); err != nil {
+	if err := s.usage.requireQuota(ctx, u.AccountID); err != nil {
 		return nil, err
 	}
 
