@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,18 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 
-	"trunkline/aisession/listening"
-	"trunkline/aisession/pcmsocket"
 	"trunkline/api"
 	"trunkline/app/backend"
 	"trunkline/audit"
-	"trunkline/config/aiprovider"
-	"trunkline/config/callrecording"
-	"trunkline/config/encryption"
+	"trunkline/cdrindex"
+	"trunkline/control"
 	"trunkline/fanout"
 	"trunkline/identity"
 	"trunkline/internal/certificate"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/memorylimit"
@@ -36,9 +29,10 @@ import (
 	"trunkline/internal/selfcheck"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
-	"trunkline/recording"
+	"trunkline/origination"
 	"trunkline/settings"
-	"trunkline/webhook"
+	"trunkline/stats"
+	"trunkline/stats/figures"
 )
 
 // Config has the settings and dependencies of an App.
@@ -49,296 +43,270 @@ type Config struct {
 }
 
 // App is one process of Trunkline.
-type App struct {
+type App struct{ *process }
+
+// process is what there is before the backends. New sets its last fields, and then they stay.
+type process struct {
 	settings  *settings.Settings
-	log       *slog.Logger
 	version   string
 	node      string // unique name of this process
 	registry  *prometheus.Registry
 	lifecycle *lifecycle
+	health    *health
 
-	stores            []selfcheck.Dependency // further backends to check; complete before the self-check runs
-	db                *sqldb.DB
-	redis             redis.UniversalClient
-	cluster           *kafka.Cluster
-	audit             *audit.Log
-	keys              *masterkey.Keyring
-	encryption        *encryption.Service // nil without the roles api, origination and aisession
-	providers         *aiprovider.Service // nil without the roles api, origination and aisession
-	webhooks          *webhook.Service    // nil without the role api
-	identity          *identity.Service
-	limiter           *identity.RedisLimiter
-	recordingPolicies *callrecording.Service // nil without recordings
-	recorder          *recording.Recorder    // nil without recordings
-	listeners         *listening.Listeners   // nil without the roles api, origination and aisession
-	health            *health
-	certificate       *certificate.Server // of the public listener and SIP over TLS; nil without TLS
-	tracer            *tracing.Tracer     // nil: tracing is off
-
-	public, private net.Listener
+	log         *slog.Logger
+	tracer      *tracing.Tracer     // nil: tracing is off
+	certificate *certificate.Server // of the public listener and SIP over TLS; nil without TLS
 }
 
-// New opens the configured backends and builds the packages. If it fails, it closes
-// those it has opened.
+// base is what all roles stand on: openBase sets the fields in their order, and then they stay.
+type base struct {
+	*process
+	db       *sqldb.DB
+	redis    redis.UniversalClient
+	cluster  *kafka.Cluster
+	audit    *audit.Log
+	keys     *masterkey.Keyring
+	secrets  secrets
+	limiter  *identity.RedisLimiter
+	identity *identity.Service
+}
+
+// New opens the configured backends and builds the packages. Each registers with the lifecycle, and they end
+// in reverse. If New fails, it closes what it has opened.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
-	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(),
-		registry: prometheus.NewRegistry(), health: &health{}}
-	a.lifecycle = newLifecycle(cfg.Log)
+	p := &process{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(),
+		registry: prometheus.NewRegistry(), lifecycle: newLifecycle(cfg.Log), health: &health{}}
 	defer func() {
 		if err != nil {
 			// New may have failed because ctx has ended.
-			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
+			err = errors.Join(err, p.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
 
-	a.registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerProcessMetrics(a.registry, cfg.Version, a.health)
-	limit := memorylimit.Follow(os.DirFS("/"), os.Getenv)
-	if limit > 0 {
-		a.log.Info("memory limit set to nine tenths of the container's", "bytes", limit)
-	}
-	if err := checkFiles(cfg.Settings); err != nil {
+	if err := p.prepare(); err != nil {
 		return nil, err
 	}
-	if err := a.dataDir().Prepare(); err != nil {
+	if err := p.openTracing(ctx); err != nil { // first, so that it ends after the parts that create spans
 		return nil, err
 	}
 
-	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
+	public, err := listen(p)
+	if err != nil {
 		return nil, err
 	}
 
-	for _, step := range []func(context.Context) error{a.listen, a.openCertificate, a.openBackends, a.openAudit,
-		a.openSecrets, a.openIdentity, a.buildRoles} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
+	p.certificate, err = openCertificate(p)
+	if err != nil {
+		return nil, err
 	}
 
-	a.lifecycle.addRun("release of the start's memory", a.releaseStart)
+	b, err := openBase(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 
-	return a, nil
+	built, err := buildRoles(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+
+	handler, err := newHandler(b, built)
+	if err != nil {
+		return nil, err
+	}
+
+	p.lifecycle.addRunAtOnce("self-check", newSelfCheck(b, built.recordings.stores).Run)
+
+	// Last, so that these end first: readiness fails, then subscribers are disconnected, then the server ends.
+	p.lifecycle.addServer("public listener", publicServer(p, public, handler))
+	if p.hasRole(settings.RoleFanout) {
+		p.lifecycle.addDrain("subscribers", built.subscribers.Drain)
+	}
+	p.lifecycle.addDrain("readiness", p.announceDrain)
+	p.lifecycle.addRun("release of the start's memory", p.releaseStart)
+
+	return &App{p}, nil
 }
 
 // Run serves until ctx ends, then drains. It returns nil after a clean drain.
 func (a *App) Run(ctx context.Context) error { return a.lifecycle.run(ctx, a.settings.DrainTimeout) }
 
-func (a *App) dataDir() selfcheck.DataDir {
-	return selfcheck.DataDir{Path: a.settings.DataDir, MinFree: a.settings.DiskMinFree}
-}
-
-func (a *App) hasRole(role string) bool { return slices.Contains(a.settings.Roles, role) }
-
-// openBackends opens Kafka, Redis and SQL; they are closed last.
-func (a *App) openBackends(ctx context.Context) error {
-	err := a.awaitBackend(ctx, "the database", "check database.url, and that the server is up and accepts our login",
-		func(ctx context.Context) (err error) {
-			a.db, err = backend.OpenDatabase(ctx, a.settings, a.log)
-			return err
-		}, func(err error) bool {
-			return a.settings.Database.URL != "" && fault.KindOf(err) == fault.KindUnavailable
-		})
-	if err != nil {
-		return fmt.Errorf("database: %w", err)
+// prepare registers the metrics of the process, and checks the files and the directory that it needs.
+func (p *process) prepare() error {
+	p.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registerProcessMetrics(p.registry, p.version, p.health)
+	limit := memorylimit.Follow(os.DirFS("/"), os.Getenv)
+	if limit > 0 {
+		p.log.Info("memory limit set to nine tenths of the container's", "bytes", limit)
 	}
 
-	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
-
-	client, closeRedis, err := backend.OpenRedis(a.settings, a.log)
-	if err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-
-	a.redis = client
-	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
-
-	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings,
-		&backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return listenError("kafka.embedded_listen", err)
-	}
-	if err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-
-	a.cluster = cluster
-	a.health.broker.Store(cluster)
-	a.lifecycle.addClose("kafka", func(context.Context) error { return closeKafka() })
-
-	return nil
-}
-
-func (a *App) openIdentity(ctx context.Context) error {
-	limiter, err := identity.NewRedisLimiter(a.redis, a.settings.Redis.KeyPrefix, a.registry, a.log)
-	if err != nil {
+	if err := checkFiles(p.settings); err != nil {
 		return err
 	}
+	return p.dataDir().Prepare()
+}
 
-	a.limiter = limiter
+func (p *process) dataDir() selfcheck.DataDir {
+	return selfcheck.DataDir{Path: p.settings.DataDir, MinFree: p.settings.DiskMinFree}
+}
 
-	a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log)
+func (p *process) hasRole(role string) bool { return slices.Contains(p.settings.Roles, role) }
+
+// handlesCalls reports whether this process connects calls or takes requests about them: it then stores recordings,
+// of calls or of clients, and knows the AI providers.
+func (p *process) handlesCalls() bool {
+	return p.hasRole(settings.RoleAPI) || p.hasRole(settings.RoleOrigination) || p.hasRole(settings.RoleAISession)
+}
+
+// hasLogins reports whether users log in at this process, so that it signs tokens.
+func (p *process) hasLogins() bool {
+	return p.hasRole(settings.RoleAPI) || p.hasRole(settings.RoleFanout)
+}
+
+// openBase opens the backends, which are closed last, then the audit log, the secrets and the directory.
+func openBase(ctx context.Context, p *process) (_ *base, err error) {
+	b := &base{process: p}
+	b.db, err = openDatabase(ctx, p)
 	if err != nil {
-		return fmt.Errorf("identity: %w", err)
+		return nil, err
 	}
 
-	if err := a.requireIdentitySecrets(ctx); err != nil {
-		return fmt.Errorf("identity: %w", err)
-	}
-	if err := a.ensureMasterKey(); err != nil {
-		return fmt.Errorf("master keys: %w", err)
-	}
-	if err := a.prepareSigning(ctx); err != nil {
-		return fmt.Errorf("signing keys: %w", err)
+	b.redis, err = openRedis(p)
+	if err != nil {
+		return nil, err
 	}
 
-	a.lifecycle.addRunAtOnce("identity", a.identity.Run)
-	return a.seedDirectory(ctx)
+	b.cluster, err = openKafka(ctx, p, b.redis)
+	if err != nil {
+		return nil, err
+	}
+
+	b.audit, err = openAudit(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+
+	b.keys, err = backend.MasterKeys(p.settings)
+	if err != nil {
+		return nil, fmt.Errorf("master keys: %w", err)
+	}
+
+	b.secrets, err = openSecrets(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+
+	b.limiter, err = identity.NewRedisLimiter(b.redis, p.settings.Redis.KeyPrefix, p.registry, p.log)
+	if err != nil {
+		return nil, err
+	}
+
+	b.identity, err = openIdentity(ctx, b)
+	return b, err
+}
+
+// roles are the parts of the node's roles that others use, nil without their role.
+type roles struct {
+	queueConfigs *stats.QueueConfigs
+	figures      *figures.Store
+	feedStates   *feedReader
+	subscribers  *fanout.Fanout // without the role fanout it has the state alone
+	ingest       api.Ingest
+	index        *cdrindex.Index
+	recordings   recordings
+	ai           aiSessions
+	calls        *origination.Service
+	control      *control.Service
 }
 
 // buildRoles builds the components of the node's roles. They are connected here only: each builder
-// takes what it needs as parameters, and what it returns is nil without its role.
-func (a *App) buildRoles(ctx context.Context) error {
-	a.lifecycle.addRunFirst("topics", a.ensureTopics)
-	a.lifecycle.addRun("partitions", a.keepTopics)
-	queueConfigs := a.buildQueueConfigs()
+// takes what it needs as parameters.
+func buildRoles(ctx context.Context, b *base) (*roles, error) {
+	b.lifecycle.addRunFirst("topics", b.ensureTopics)
+	b.lifecycle.addRun("partitions", b.keepTopics)
+	queueConfigs := buildQueueConfigs(b)
 
-	if err := a.buildNormalizer(); err != nil {
-		return err
+	if err := buildNormalizer(b); err != nil {
+		return nil, err
 	}
 
-	figureStore, err := a.buildFigures(ctx)
+	figureStore, err := buildFigures(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	platformFeeds, err := a.newFeedReader(ctx)
+	feedStates, err := newFeedReader(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	if err := a.buildStats(queueConfigs, figureStore, platformFeeds); err != nil {
-		return err
+	if err := buildStats(b, queueConfigs, figureStore, feedStates); err != nil {
+		return nil, err
 	}
 
-	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
+	subscribers, err := buildFanout(b, figureStore)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	in, feeds, err := a.buildIngest(ctx)
+	in, feeds, err := buildIngest(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	index, err := a.buildReports(ctx)
+	index, err := buildReports(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	recordings, err := a.buildRecordings(ctx, index)
+	recordings, err := buildRecordings(ctx, b, index)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	a.buildWebhooks()
+	buildWebhooks(b)
 
-	phones, err := a.buildSIP()
+	phones, err := buildSIP(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	admission, err := a.buildAdmission()
+	admission, err := buildAdmission(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	// The sessions need it before the actions on calls are built: it gets these below.
-	platform := &platformControl{tree: a.identity.Directory.Tree}
-	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
+	platform := &platformControl{tree: b.identity.Directory.Tree}
+	ai, err := buildAISessions(b, phones, admission, recordings.recorder, platform)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	calls, err := a.buildOrigination(ctx, phones, sessionsOnSIP, admission)
+	calls, err := buildOrigination(ctx, b, phones, ai, admission)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	controls, err := a.buildControl(ctx, subscribers, feeds, admission, calls)
+	controls, err := buildControl(ctx, b, subscribers, feeds, admission, calls)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
-	// A nil pointer in an interface would not be nil, and its routes would exist.
-	if calls != nil {
-		deps.Calls = calls
-	}
-	if controls != nil {
-		deps.Control = controls
-	}
-	if controls != nil && len(a.settings.Feeds) > 0 {
+	if controls != nil && len(b.settings.Feeds) > 0 {
 		platform.control = controls
-		a.buildListeningRules(subscribers, platform)
-	}
-	if a.recorder != nil { // it asks the node that connects the call
-		deps.LiveRecorder = a.recorder
+		buildListeningRules(b, subscribers, platform)
 	}
 
-	if a.hasRole(settings.RoleFanout) {
-		deps.Channel, deps.ChannelLogins, deps.ChannelTokens = subscribers, a.identity.Credentials, a.identity.Tokens
+	built := &roles{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates, subscribers: subscribers,
+		ingest: in, index: index, recordings: recordings, ai: ai, calls: calls, control: controls}
+	if b.hasRole(settings.RoleAPI) {
+		err = buildPurge(ctx, b, built)
 	}
 
-	if sessions != nil {
-		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
-			a.log), a.providers
-		deps.AICalls = sessions
-	}
-
-	if a.listeners != nil {
-		deps.CallListeners = a.listeners
-	}
-
-	if a.hasRole(settings.RoleAPI) {
-		err := a.buildPurge(ctx, backend.Purged{
-			Recordings: recordings, Policies: a.recordingPolicies, Encryption: a.encryption, Providers: a.providers,
-			Webhooks: a.webhooks,
-			Index:    index, Figures: figureStore, QueueConfigs: queueConfigs,
-		})
-		if err != nil {
-			return err
-		}
-
-		deps.Portal, deps.Sessions = a.identity.Credentials, a.identity.Tokens
-		deps.Directory, deps.OTPs, deps.Audit = a.identity.Directory, a.identity.Credentials, a.audit
-		deps.Encryption = a.encryption
-		deps.Recordings = recordings
-		deps.CallRecording = a.recordingPolicies
-		deps.Roster = subscribers
-		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
-		deps.AlertConfigs = queueConfigs
-		deps.Alerts = figureStore
-		deps.Abandoned = figureStore
-		deps.Feeds = platformFeeds
-		deps.DeadLetters = a.newDeadLetters()
-		deps.AIProviders, deps.AIOpener = a.providers, a.providers
-		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
-	}
-
-	board, err := buildBoard()
-	if err != nil {
-		return err
-	}
-
-	handler, err := api.New(api.Config{Settings: a.settings.API, Board: board}, deps, a.registry, a.log)
-	if err != nil {
-		return err
-	}
-
-	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
-	a.buildServer(handler, subscribers)
-	return nil
+	return built, err
 }
 
 // startLasts is the time after which nothing of the start is under way: partitions are assigned and
@@ -346,14 +314,14 @@ func (a *App) buildRoles(ctx context.Context) error {
 const startLasts = 10 * time.Second
 
 // releaseStart returns to the kernel what only the start needed.
-func (a *App) releaseStart(ctx context.Context) error {
+func (p *process) releaseStart(ctx context.Context) error {
 	if !retry.Sleep(ctx, startLasts) {
 		return nil
 	}
 
 	err := memorylimit.ReleaseStart()
 	if err != nil {
-		a.log.Warn("memory of the start not released", "error", err)
+		p.log.Warn("memory of the start not released", "error", err)
 	}
 
 	return nil
@@ -368,22 +336,12 @@ func nodeName() string {
 	return host + "-" + uuid.NewString()[:8]
 }
 
-// buildServer registers the public server and the steps before its end. It is called last, so that these are what
-// stops first: readiness fails, then subscribers are disconnected, then the server ends.
-func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
-	a.lifecycle.addServer("public listener", a.publicServer(handler))
-	if a.hasRole(settings.RoleFanout) {
-		a.lifecycle.addDrain("subscribers", subscribers.Drain)
-	}
-	a.lifecycle.addDrain("readiness", a.announceDrain)
-}
-
 // announceDrain makes /readyz fail and returns when balancers have had drain_delay to notice it.
 // Connections that come meanwhile are served.
-func (a *App) announceDrain(ctx context.Context) {
-	a.health.setDraining()
+func (p *process) announceDrain(ctx context.Context) {
+	p.health.setDraining()
 
-	delay := time.NewTimer(a.settings.DrainDelay)
+	delay := time.NewTimer(p.settings.DrainDelay)
 	defer delay.Stop()
 	select {
 	case <-delay.C:

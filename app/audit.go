@@ -11,20 +11,20 @@ import (
 )
 
 // openAudit opens the audit log, which ends after all parts that write to it.
-func (a *App) openAudit(ctx context.Context) (err error) {
+func openAudit(ctx context.Context, b *base) (*audit.Log, error) {
 	var publisher audit.Publisher
-	if a.settings.Audit.Topic {
-		publisher = auditTopic{a.newProducer("audit log's producer", kafka.ProducerConfig{})}
+	if b.settings.Audit.Topic {
+		publisher = auditTopic{b.newProducer("audit log's producer", kafka.ProducerConfig{})}
 	}
 
-	a.audit, err = audit.New(ctx, a.settings.Audit,
-		audit.Deps{DB: a.db, Publisher: publisher, Metrics: a.registry, Log: a.log})
+	l, err := audit.New(ctx, b.settings.Audit,
+		audit.Deps{DB: b.db, Publisher: publisher, Metrics: b.registry, Log: b.log})
 	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
+		return nil, fmt.Errorf("audit log: %w", err)
 	}
 
-	a.lifecycle.addRunAtOnce("audit log", a.audit.Run)
-	return nil
+	b.lifecycle.addRunAtOnce("audit log", l.Run)
+	return l, nil
 }
 
 // auditTopic writes entries of the audit log to its topic.

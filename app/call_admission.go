@@ -15,44 +15,44 @@ import (
 )
 
 // buildAdmission builds the limits of calls for the roles that place calls or transfer them.
-func (a *App) buildAdmission() (*origination.Admission, error) {
+func buildAdmission(b *base) (*origination.Admission, error) {
 	// The role api transfers calls of feeds only: without feeds it needs no limits.
-	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) &&
-		!(a.hasRole(settings.RoleAPI) && len(a.settings.Feeds) > 0) {
+	if !b.hasRole(settings.RoleOrigination) && !b.hasRole(settings.RoleAISession) &&
+		!(b.hasRole(settings.RoleAPI) && len(b.settings.Feeds) > 0) {
 		return nil, nil
 	}
 
-	plan, err := number.NewPlan(a.settings.Numbers)
+	plan, err := number.NewPlan(b.settings.Numbers)
 	if err != nil {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
 
-	limits, err := a.settings.Origination.Admission(plan, origination.Trunk{
-		Used: a.settings.SIP.Calls.Trunk.Address != "", OutsidePrefix: a.outsidePrefix(),
+	limits, err := b.settings.Origination.Admission(plan, origination.Trunk{
+		Used: b.settings.SIP.Calls.Trunk.Address != "", OutsidePrefix: outsidePrefix(b.settings),
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	if a.settings.SIP.Calls.Trunk.Address != "" && a.settings.Origination.OpenTrunk(a.settings.Numbers) {
-		a.log.Warn("sip.trunk takes no numbers: it cannot tell which leave the country; set numbers.country (or numbers.account_country), " +
+	if b.settings.SIP.Calls.Trunk.Address != "" && b.settings.Origination.OpenTrunk(b.settings.Numbers) {
+		b.log.Warn("sip.trunk takes no numbers: it cannot tell which leave the country; set numbers.country (or numbers.account_country), " +
 			"or name what may be dialled in origination.allow (or origination.account_allow)")
 	}
 
 	admission := origination.NewAdmission(limits, origination.AdmissionDeps{
-		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,
-		Metrics: a.registry, Log: a.log,
+		Limiter: b.limiter, Slots: origination.NewRedisSlots(b.redis, b.settings.Redis.KeyPrefix), Audit: b.audit,
+		Metrics: b.registry, Log: b.log,
 	})
-	a.lifecycle.addRun("call limits", admission.Run)
+	b.lifecycle.addRun("call limits", admission.Run)
 
 	return admission, nil
 }
 
 // outsidePrefix returns the prefix that our own trunk removes from numbers.
-func (a *App) outsidePrefix() string {
-	switch a.settings.Origination.Driver {
+func outsidePrefix(s *settings.Settings) string {
+	switch s.Origination.Driver {
 	case "", origination.DriverSIP, origination.DriverAuto:
-		return a.settings.SIP.Calls.Trunk.StripPrefix
+		return s.SIP.Calls.Trunk.StripPrefix
 	}
 	return ""
 }

@@ -28,13 +28,13 @@ func TestATrunkWithoutACountryWarns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
 			log := slog.New(slog.NewTextHandler(&text, nil))
-			a := &App{settings: settings.Default(), log: log, registry: prometheus.NewRegistry(),
-				lifecycle: newLifecycle(log)}
+			a := &base{process: &process{settings: settings.Default(), log: log, registry: prometheus.NewRegistry(),
+				lifecycle: newLifecycle(log)}}
 			a.settings.SIP.Calls.Trunk.Address = c.trunk
 			a.settings.Numbers = c.numbers
 			a.settings.Origination.Allow = c.allow
 
-			if _, err := a.buildAdmission(); err != nil {
+			if _, err := buildAdmission(a); err != nil {
 				t.Fatal(err)
 			}
 

@@ -15,30 +15,30 @@ import (
 // buildControl builds the actions on agents and calls: their endpoints with the roles api and origination, whose
 // nodes serve all below /api/v2/calls, and with the role ingest the sending of those that other nodes ask for. feeds
 // is nil without feeds, calls without click to call; nil: there is nothing to act on.
-func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service,
+func buildControl(ctx context.Context, b *base, subscribers *fanout.Fanout, feeds *feed.Service,
 	admission *origination.Admission, calls *origination.Service) (*control.Service, error) {
-	asked := a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleOrigination)
-	if len(a.settings.Feeds) == 0 && calls == nil || !asked && feeds == nil {
+	asked := b.hasRole(settings.RoleAPI) || b.hasRole(settings.RoleOrigination)
+	if len(b.settings.Feeds) == 0 && calls == nil || !asked && feeds == nil {
 		return nil, nil
 	}
 
-	statuses, err := feed.NewStore(ctx, a.db)
+	statuses, err := feed.NewStore(ctx, b.db)
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
 
-	nodes := &control.RedisNodes{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix, Node: a.node, Statuses: statuses,
-		Log: a.log}
+	nodes := &control.RedisNodes{Client: b.redis, Prefix: b.settings.Redis.KeyPrefix, Node: b.node, Statuses: statuses,
+		Log: b.log}
 	if feeds != nil {
 		nodes.Feeds = feeds
 	}
 
 	deps := control.Deps{
-		DB: a.db, Roster: subscribers, Users: a.identity.Directory, Limiter: a.limiter,
+		DB: b.db, Roster: subscribers, Users: b.identity.Directory, Limiter: b.limiter,
 		Destinations: transferRules{admission},
-		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control",
-			a.tracer},
-		Nodes: nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
+		Publisher: ownEventPublisher{b.newProducer("control's producer", kafka.ProducerConfig{}), "control",
+			b.tracer},
+		Nodes: nodes, Audit: b.audit, Metrics: b.registry, Log: b.log,
 	}
 
 	if calls != nil {
@@ -51,14 +51,14 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	}
 
 	if feeds != nil {
-		a.lifecycle.addRun("control of other nodes",
+		b.lifecycle.addRun("control of other nodes",
 			func(ctx context.Context) error { return nodes.Answer(ctx, c.SendOnce) })
 	}
 	if !asked {
 		return nil, nil
 	}
 
-	a.lifecycle.addRun("control", c.Run)
+	b.lifecycle.addRun("control", c.Run)
 	return c, nil
 }
 

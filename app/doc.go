@@ -6,19 +6,19 @@
 //
 // # Files
 //
-// Read app.go: New from top to bottom, then buildRoles.
+// Read app.go: New from top to bottom, with openBase and buildRoles. They have what they build in variables, so
+// that a step which comes too early does not compile; a builder takes the base and what it uses of other roles.
 //
 //   - app.go, lifecycle.go: what is built in which order, and what ends it
-//   - setting_files.go, certificate.go, servers.go, await_backend.go, topics.go: the start: files,
-//     certificate, listeners, backends, topics
+//   - setting_files.go, servers.go, backends.go, topics.go: the start: files, listeners and their
+//     certificate, backends, topics
 //   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
 //   - feeds.go, raw_records.go, origination.go, phones.go, call_admission.go: feeds; calls and phones;
 //     records of our own on the raw topics
-//   - feed_states.go, account_tree.go, dead_letters.go: states and checks of feeds, the account tree,
-//     for alerts, dead letters by account
-//   - pipeline.go, fanout.go, stats.go, board.go, figures.go, reports.go, recordings.go, aiprovider.go,
-//     aisession.go, webhook.go, explain.go, control.go, ai_platform_actions.go, purge.go: the builders of
-//     the other roles
+//   - feed_states.go, account_tree.go: states and checks of feeds, the account tree, for alerts
+//   - pipeline.go, fanout.go, stats.go, figures.go, reports.go, recordings.go, aisession.go, webhook.go,
+//     control.go, ai_platform_actions.go, purge.go: the builders of the other roles
+//   - handler.go: the routes of the roles, the board, and what the routes alone use
 //   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,
 //     spans
 package app

@@ -7,28 +7,33 @@ import (
 	"trunkline/stats/figures"
 )
 
-func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleOrigination) {
+func buildFanout(b *base, figureStore *figures.Store) (*fanout.Fanout, error) {
+	if !b.hasRole(settings.RoleFanout) && !b.hasRole(settings.RoleAPI) && !b.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
 
 	var presence fanout.Presence = fanout.NoPresence{}
 	var peers fanout.Peers
-	if a.hasRole(settings.RoleFanout) {
-		presence = &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}
-		peers = a.peers()
+	if b.hasRole(settings.RoleFanout) {
+		presence = &fanout.RedisPresence{Client: b.redis, Prefix: b.settings.Redis.KeyPrefix}
+		peers = b.peers()
 	}
 
-	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: kafka.NewLog(a.cluster), Auth: a.identity.Tokens, Directory: a.identity.Directory,
+	f, err := fanout.New(fanout.Config{Settings: b.settings.Fanout, NodeID: b.node}, fanout.Deps{
+		Log: kafka.NewLog(b.cluster), Auth: b.identity.Tokens, Directory: b.identity.Directory,
 		Presence: presence,
-		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
+		Limits:   fanout.NewRedisLimits(b.redis, b.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
+		Metrics: b.registry, Logger: b.log, Tracer: b.tracer, Peers: peers,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	a.lifecycle.addRun("fanout", f.Run)
+	b.lifecycle.addRun("fanout", f.Run)
 	return f, nil
+}
+
+// peers sends requests about events to the other nodes with connections, and receives theirs.
+func (b *base) peers() fanout.RedisPeers {
+	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: b.redis, Prefix: b.settings.Redis.KeyPrefix}}
 }

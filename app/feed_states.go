@@ -28,14 +28,14 @@ type feedReader struct {
 	busy   map[string]time.Time // by feed: no check begins before
 }
 
-func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
-	store, err := feed.NewStore(ctx, a.db)
+func newFeedReader(ctx context.Context, b *base) (*feedReader, error) {
+	store, err := feed.NewStore(ctx, b.db)
 	if err != nil {
 		return nil, fmt.Errorf("states of feeds: %w", err)
 	}
 	return &feedReader{
-		store: store, directory: a.identity.Directory, partition: a.accountPartition, feeds: a.settings.Feeds,
-		log: a.log, changes: a.db.WatchChanges(), busy: map[string]time.Time{},
+		store: store, directory: b.identity.Directory, partition: b.accountPartition, feeds: b.settings.Feeds,
+		log: b.log, changes: b.db.WatchChanges(), busy: map[string]time.Time{},
 	}, nil
 }
 

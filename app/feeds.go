@@ -52,29 +52,29 @@ func CheckFeed(ctx context.Context, directory *identity.Directory, cfg feed.Conf
 }
 
 // buildFeeds builds the feeds. Readiness does not depend on their platforms.
-func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
-	if len(a.settings.Feeds) == 0 {
+func buildFeeds(ctx context.Context, b *base) (*feed.Service, error) {
+	if len(b.settings.Feeds) == 0 {
 		return nil, nil
 	}
 
-	store, err := feed.NewStore(ctx, a.db)
+	store, err := feed.NewStore(ctx, b.db)
 	if err != nil {
 		return nil, fmt.Errorf("feeds: %w", err)
 	}
 
 	feeds, err := feed.NewService(feed.ServiceConfig{
-		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
+		Settings: b.settings.Feed, Feeds: b.settings.Feeds, DataDir: b.settings.DataDir, Node: b.node,
 	}, feed.ServiceDeps{
-		Store: store, Directory: FeedDirectory{a.identity.Directory}, Platform: FeedPlatform(a.identity.Directory),
-		Log:      a.cluster,
-		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry,
-		Logger: a.log,
+		Store: store, Directory: FeedDirectory{b.identity.Directory}, Platform: FeedPlatform(b.identity.Directory),
+		Log:      b.cluster,
+		Producer: b.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: b.tracer, Metrics: b.registry,
+		Logger: b.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	a.lifecycle.addRunAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
+	b.lifecycle.addRunAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
 	return feeds, nil
 }
 

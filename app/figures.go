@@ -12,27 +12,27 @@ import (
 )
 
 // buildFigures builds the store of figures for the roles that write and read them.
-func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
-	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleFanout) {
+func buildFigures(ctx context.Context, b *base) (*figures.Store, error) {
+	if !b.hasRole(settings.RoleStats) && !b.hasRole(settings.RoleAPI) && !b.hasRole(settings.RoleFanout) {
 		return nil, nil
 	}
 
-	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
+	store, err := figures.New(ctx, b.settings.Stats.Retention, b.db, b.registry, b.log)
 	if err != nil {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
 
-	if a.hasRole(settings.RoleStats) {
-		a.lifecycle.addRun("figures", figures.NewIndexer(store, kafka.NewLog(a.cluster), a.timeZones).Run)
+	if b.hasRole(settings.RoleStats) {
+		b.lifecycle.addRun("figures", figures.NewIndexer(store, kafka.NewLog(b.cluster), b.timeZones).Run)
 	}
 
 	return store, nil
 }
 
 // timeZones returns the time zone of each account.
-func (a *App) timeZones() map[string]*time.Location {
+func (b *base) timeZones() map[string]*time.Location {
 	zones := map[string]*time.Location{}
-	for _, account := range a.identity.Directory.Tree().Accounts() {
+	for _, account := range b.identity.Directory.Tree().Accounts() {
 		zones[account.ID] = account.Location()
 	}
 	return zones

@@ -8,34 +8,55 @@ import (
 	"trunkline/identity"
 )
 
+// openIdentity opens the directory, and what logins at this process need.
+func openIdentity(ctx context.Context, b *base) (*identity.Service, error) {
+	service, err := identity.New(ctx, identityConfig(b), b.db, b.keys, b.limiter, b.audit, b.registry, b.log)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+
+	if err := requireIdentitySecrets(ctx, b); err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	if err := ensureMasterKey(b); err != nil {
+		return nil, fmt.Errorf("master keys: %w", err)
+	}
+	if err := prepareSigning(ctx, b, service.Tokens); err != nil {
+		return nil, fmt.Errorf("signing keys: %w", err)
+	}
+
+	b.lifecycle.addRunAtOnce("identity", service.Run)
+	return service, seedDirectory(ctx, b, service.Directory)
+}
+
 // seedDirectory fills an empty directory from directory_file or, without one, with the demo
 // account if demo_password is set.
-func (a *App) seedDirectory(ctx context.Context) error {
-	file := a.settings.DirectoryFile
+func seedDirectory(ctx context.Context, b *base, directory *identity.Directory) error {
+	file := b.settings.DirectoryFile
 	if file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("directory_file: %w", err)
 		}
 
-		if err := a.identity.Directory.Seed(ctx, content); err != nil {
+		if err := directory.Seed(ctx, content); err != nil {
 			return fmt.Errorf("directory_file %s: %w", file, err)
 		}
 
 		return nil
 	}
 
-	if a.settings.DemoPassword == "" {
+	if b.settings.DemoPassword == "" {
 		return nil
 	}
 
-	seeded, err := a.identity.Directory.SeedDemo(ctx, string(a.settings.DemoPassword))
+	seeded, err := directory.SeedDemo(ctx, string(b.settings.DemoPassword))
 	if err != nil {
 		return fmt.Errorf("demo_password: creating the demo account: %w", err)
 	}
 
 	if seeded {
-		a.log.Info("demo account created", "domain", "demo.local", "users", "admin, alice, bob")
+		b.log.Info("demo account created", "domain", "demo.local", "users", "admin, alice, bob")
 	}
 
 	return nil
@@ -57,22 +78,22 @@ func (a accountDirectory) MayIngestFor(caller *identity.Principal, accountID str
 
 // identityConfig returns the configuration of the directory. The server's own names are
 // those in the settings, the host's and those of its certificate.
-func (a *App) identityConfig() identity.Config {
+func identityConfig(b *base) identity.Config {
 	var own []string
 	name, err := os.Hostname()
 	if err == nil {
 		own = append(own, name)
 	}
 
-	if a.certificate != nil {
-		pair, err := a.certificate.Get(nil)
+	if b.certificate != nil {
+		pair, err := b.certificate.Get(nil)
 		if err == nil && pair.Leaf != nil {
 			own = append(own, pair.Leaf.DNSNames...)
 		}
 	}
 
 	return identity.Config{
-		Settings: a.settings.Auth, Accounts: a.settings.Account, ReservedDomains: a.settings.ReservedDomains(own...),
-		PartitionOf: a.accountPartition,
+		Settings: b.settings.Auth, Accounts: b.settings.Account, ReservedDomains: b.settings.ReservedDomains(own...),
+		PartitionOf: b.accountPartition,
 	}
 }

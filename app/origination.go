@@ -19,7 +19,6 @@ import (
 	"trunkline/origination/pbx"
 	"trunkline/origination/simulator"
 	"trunkline/settings"
-	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
 )
 
@@ -27,17 +26,17 @@ import (
 var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call with the configured platform; nil: it is off.
-func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination,
-	admission *origination.Admission) (*origination.Service, error) {
-	if !a.hasRole(settings.RoleOrigination) {
+func buildOrigination(ctx context.Context, b *base, phones *phones, ai aiSessions, admission *origination.Admission) (
+	*origination.Service, error) {
+	if !b.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
 
-	s := a.settings.Origination
-	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
-	driver, err := a.originationDriver(phones, sessions, admission, producer)
+	s := b.settings.Origination
+	producer := b.newProducer("origination's producer", kafka.ProducerConfig{})
+	driver, err := originationDriver(b, phones, ai, admission, producer)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
-		a.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
+		b.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
 		return nil, nil
 	}
 	if err != nil {
@@ -45,35 +44,35 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	}
 
 	calls, err := origination.New(ctx, origination.Config{
-		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
+		Settings: s.Settings, Node: b.node, SingleNode: !b.db.Postgres(),
 	}, origination.Deps{
-		DB: a.db, Driver: driver, Users: a.identity.Directory, Admission: admission,
-		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log,
-		Tracer: a.tracer,
+		DB: b.db, Driver: driver, Users: b.identity.Directory, Admission: admission,
+		Publisher: callEventPublisher{producer, b.tracer}, Audit: b.audit, Metrics: b.registry, Log: b.log,
+		Tracer: b.tracer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("origination: %w", err)
 	}
 
-	a.lifecycle.addRun("origination", calls.Run)
-	a.health.addReadyPart("origination", calls.Ready)
+	b.lifecycle.addRun("origination", calls.Run)
+	b.health.addReadyPart("origination", calls.Ready)
 	return calls, nil
 }
 
 // originationDriver returns the driver of the configured platform.
-func (a *App) originationDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission,
+func originationDriver(b *base, phones *phones, ai aiSessions, admission *origination.Admission,
 	producer *kafka.Producer) (origination.Driver, error) {
-	s := a.settings.Origination
-	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: a.log, Metrics: a.registry}
+	s := b.settings.Origination
+	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: b.log, Metrics: b.registry}
 	switch s.Driver {
 	case "", origination.DriverSIP:
-		return a.sipDriver(phones, sessions, admission, producer)
+		return sipDriver(b, phones, ai, admission, producer)
 	case origination.DriverAsterisk:
 		return asterisk.New(asterisk.Config{Settings: s.Asterisk, Limits: limits}, deps)
 	case origination.DriverFreeSWITCH:
 		return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, Limits: limits}, deps)
 	case origination.DriverKazoo:
-		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
+		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, b.log)
 	}
 
 	simulatedCalls := "all calls"
@@ -81,24 +80,24 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 		simulatedCalls = "calls of users without a registered phone"
 	}
 
-	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
+	b.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
 		"simulates", simulatedCalls)
 	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls},
-		platformPublisher{producer, simulator.MediaServer}, a.registry, a.log)
+		platformPublisher{producer, simulator.MediaServer}, b.registry, b.log)
 	if err != nil || s.Driver == origination.DriverSimulator || phones == nil {
 		return simulatorDriver, err
 	}
 
 	// DriverAuto with SIP: registered phones ring, and the simulator has the calls of the other users.
-	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
-	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
+	ownPBX, err := sipDriver(b, phones, ai, admission, producer)
+	return &origination.Auto{Phones: ownPBX, Simulator: simulatorDriver,
 		Registered: phones.server.Registrations.Exist,
 		Simulated:  simulator.Simulated}, err
 }
 
 // sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
 // trunks.
-func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission,
+func sipDriver(b *base, phones *phones, ai aiSessions, admission *origination.Admission,
 	producer *kafka.Producer) (*pbx.Driver, error) {
 	if phones == nil {
 		return nil, errNoSIP
@@ -110,17 +109,17 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 	}
 
 	driver, err := pbx.New(pbx.Config{
-		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
-		Recorder: a.recorders(),
-	}, phones.server, phones.ports, phones.directory, sessions, admission, platformPublisher{producer, "sip"},
-		a.registry, a.log)
+		Settings: b.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(b.settings.SIP.Server.SRTP),
+		Recorder: ai.recorders,
+	}, phones.server, phones.ports, phones.directory, ai.onSIP, admission,
+		platformPublisher{producer, "sip"}, b.registry, b.log)
 	if err != nil {
 		return nil, err
 	}
 
 	phones.server.Handle("", driver)
 	phones.server.Registrations.AddListener(driver)
-	a.lifecycle.addRun("sip driver", driver.Run)
+	b.lifecycle.addRun("sip driver", driver.Run)
 
 	return driver, nil
 }

@@ -28,33 +28,33 @@ type phones struct {
 }
 
 // buildSIP opens the SIP server if the roles and settings need one.
-func (a *App) buildSIP() (*phones, error) {
-	s := a.settings.SIP.Server
+func buildSIP(b *base) (*phones, error) {
+	s := b.settings.SIP.Server
 	configured := s.Listen != ""
-	s.Listen = s.ListenAddress(len(a.settings.Kafka.Brokers) == 0)
-	if s.Listen == "" || !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
+	s.Listen = s.ListenAddress(len(b.settings.Kafka.Brokers) == 0)
+	if s.Listen == "" || !b.hasRole(settings.RoleOrigination) && !b.hasRole(settings.RoleAISession) {
 		return nil, nil
 	}
 
-	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
+	bindings, err := sip.NewRedisBindings(b.redis, b.settings.Redis.KeyPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
 
-	directory := sipDirectory{directory: a.identity.Directory, credentials: a.identity.Credentials,
+	directory := sipDirectory{directory: b.identity.Directory, credentials: b.identity.Credentials,
 		defaultDomain: s.DefaultDomain}
-	listenTLS, dialTLS, err := a.sipTLS()
+	listenTLS, dialTLS, err := sipTLS(b.process)
 	if err != nil {
 		return nil, err
 	}
 
 	// The SIP server counts legs, of which a call has two.
 	server, err := sip.New(sip.Config{
-		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
-	}, directory, bindings, a.registry, a.log)
+		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * b.settings.SIP.Calls.MaxCalls},
+	}, directory, bindings, b.registry, b.log)
 	// Nobody has asked for the default port: the process is of use without phones.
 	if !configured && errors.Is(err, syscall.EADDRINUSE) {
-		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen",
+		b.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen",
 			"address", s.Listen)
 		return nil, nil
 	}
@@ -62,7 +62,7 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, listenError("sip.listen", err)
 	}
 
-	ports, err := a.mediaPorts(server.Addr().Addr())
+	ports, err := mediaPorts(b.process, server.Addr().Addr())
 	if err != nil {
 		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
@@ -70,29 +70,29 @@ func (a *App) buildSIP() (*phones, error) {
 	// Opened only to say at the start that calls will fail.
 	port, err := ports.Open()
 	if err != nil {
-		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free",
-			"ports", a.settings.SIP.Media.Ports, "error", err)
+		b.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free",
+			"ports", b.settings.SIP.Media.Ports, "error", err)
 	} else {
 		port.Close()
 	}
 
-	a.lifecycle.addRun("sip", server.Run)
-	a.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
-		return bindings.RemoveDeleted(ctx, a.identity.Directory.ListDeletedAccounts, a.log)
+	b.lifecycle.addRun("sip", server.Run)
+	b.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
+		return bindings.RemoveDeleted(ctx, b.identity.Directory.ListDeletedAccounts, b.log)
 	})
-	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
+	b.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
 
 	return &phones{server: server, ports: ports, directory: directory}, nil
 }
 
 // sipTLS returns the configurations of the TLS listener and of connections to the trunk; nil without TLS.
-func (a *App) sipTLS() (listenTLS, dialTLS *tls.Config, err error) {
-	if a.settings.SIP.Server.TLSListen == "" {
+func sipTLS(p *process) (listenTLS, dialTLS *tls.Config, err error) {
+	if p.settings.SIP.Server.TLSListen == "" {
 		return nil, nil, nil
 	}
 
-	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
-	trunk := a.settings.SIP.Calls.Trunk
+	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.Get}
+	trunk := p.settings.SIP.Calls.Trunk
 	if trunk.Transport != "tls" {
 		return listenTLS, nil, nil
 	}
@@ -120,14 +120,14 @@ func (a *App) sipTLS() (listenTLS, dialTLS *tls.Config, err error) {
 	return listenTLS, dialTLS, nil
 }
 
-func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
-	first, last, _ := a.settings.SIP.Media.PortRange()
-	advertise, err := a.settings.SIP.Server.AdvertisedAddr()
+func mediaPorts(p *process, listen netip.Addr) (*rtp.Ports, error) {
+	first, last, _ := p.settings.SIP.Media.PortRange()
+	advertise, err := p.settings.SIP.Server.AdvertisedAddr()
 	if err != nil {
 		return nil, err
 	}
-	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, MinPort: first, MaxPort: last}, a.registry,
-		a.log)
+	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, MinPort: first, MaxPort: last}, p.registry,
+		p.log)
 }
 
 // sipDirectory adapts the directory for phones.

@@ -12,46 +12,46 @@ import (
 	"trunkline/settings"
 )
 
-func (a *App) buildNormalizer() error {
-	if !a.hasRole(settings.RoleNormalizer) {
+func buildNormalizer(b *base) error {
+	if !b.hasRole(settings.RoleNormalizer) {
 		return nil
 	}
 
-	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log:      kafka.NewLog(a.cluster),
-		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity.Directory}, Tracer: a.tracer,
-	}, a.registry, a.log)
+	n, err := normalizer.New(normalizer.Config{Settings: b.settings.Normalizer}, normalizer.Deps{
+		Log:      kafka.NewLog(b.cluster),
+		Producer: b.newProducer("normalizer's producer", kafka.ProducerConfig{}),
+		Accounts: accountDirectory{b.identity.Directory}, Tracer: b.tracer,
+	}, b.registry, b.log)
 	if err != nil {
 		return err
 	}
 
-	a.lifecycle.addRun("normalizer", n.Run)
+	b.lifecycle.addRun("normalizer", n.Run)
 	return nil
 }
 
 // buildIngest builds the ingest and the feeds.
-func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error) {
-	if !a.hasRole(settings.RoleIngest) {
+func buildIngest(ctx context.Context, b *base) (api.Ingest, *feed.Service, error) {
+	if !b.hasRole(settings.RoleIngest) {
 		return nil, nil, nil
 	}
 
-	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
-		Formats: registry.Lookup, Accounts: accountDirectory{a.identity.Directory},
-		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
-		Tracer: a.tracer,
-	}, a.registry, a.log)
+	in, err := ingest.New(ctx, b.settings.Ingest, ingest.Deps{
+		Formats: registry.Lookup, Accounts: accountDirectory{b.identity.Directory},
+		Producer: b.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: b.cluster, DB: b.db,
+		Tracer: b.tracer,
+	}, b.registry, b.log)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	a.lifecycle.addRun("ingest", in.Run)
-	feeds, err := a.buildFeeds(ctx)
+	b.lifecycle.addRun("ingest", in.Run)
+	feeds, err := buildFeeds(ctx, b)
 	return in, feeds, err
 }
 
-func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
-	p := a.cluster.NewProducer(cfg)
-	a.lifecycle.addClose(name, p.Close)
+func (b *base) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
+	p := b.cluster.NewProducer(cfg)
+	b.lifecycle.addClose(name, p.Close)
 	return p
 }

@@ -8,11 +8,15 @@ import (
 )
 
 // buildPurge builds the job that purges deleted accounts.
-func (a *App) buildPurge(ctx context.Context, purged backend.Purged) error {
-	purge, err := backend.Purge(ctx, a.settings, a.db, a.identity.Directory, purged, a.log)
+func buildPurge(ctx context.Context, b *base, r *roles) error {
+	purge, err := backend.Purge(ctx, b.settings, b.db, b.identity.Directory, backend.Purged{
+		Recordings: r.recordings.service, Policies: r.recordings.policies, Encryption: b.secrets.encryption,
+		Providers: b.secrets.providers, Webhooks: b.secrets.webhooks, Index: r.index, Figures: r.figures,
+		QueueConfigs: r.queueConfigs,
+	}, b.log)
 	if err != nil {
 		return fmt.Errorf("purge of deleted accounts: %w", err)
 	}
-	a.lifecycle.addRun("purge of deleted accounts", purge.Run)
+	b.lifecycle.addRun("purge of deleted accounts", purge.Run)
 	return nil
 }

@@ -13,59 +13,58 @@ import (
 	"trunkline/internal/redisclient"
 	"trunkline/internal/selfcheck"
 	"trunkline/recording"
-	"trunkline/settings"
 )
 
-// handlesCalls reports whether this process connects calls or takes requests about them: it then stores recordings,
-// of calls or of clients, and knows the AI providers.
-func (a *App) handlesCalls() bool {
-	return a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleOrigination) || a.hasRole(settings.RoleAISession)
+// recordings are the recordings of calls and clients, their policies, and the recorder of calls.
+type recordings struct {
+	service  *recording.Service
+	policies *callrecording.Service
+	recorder *recording.Recorder
+	stores   []selfcheck.Dependency // further backends to check
 }
 
-// buildRecordings builds the recording service and its recorder of calls. Recordings and the records
-// of calls in index know each other.
-func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*recording.Service, error) {
-	if !a.handlesCalls() {
-		return nil, nil
+// buildRecordings builds the recording service and its recorder of calls; its parts are nil without a role
+// that handles calls. Recordings and the records of calls in index know each other.
+func buildRecordings(ctx context.Context, b *base, index *cdrindex.Index) (r recordings, err error) {
+	if !b.handlesCalls() {
+		return r, nil
 	}
 
-	policies, err := callrecording.New(ctx, a.db, accountPaths{a.identity.Directory}, a.audit)
+	r.policies, err = callrecording.New(ctx, b.db, accountPaths{b.identity.Directory}, b.audit)
 	if err != nil {
-		return nil, fmt.Errorf("recording policies: %w", err)
+		return r, fmt.Errorf("recording policies: %w", err)
 	}
 
-	a.recordingPolicies = policies
-
-	store, closeStore, err := backend.Recordings(a.settings, a.log)
+	store, closeStore, err := backend.Recordings(b.settings, b.log)
 	if err != nil {
-		return nil, fmt.Errorf("recordings: %w", err)
+		return r, fmt.Errorf("recordings: %w", err)
 	}
 
-	a.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
+	b.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
 	if bucket, ok := store.(*recording.S3); ok {
-		a.stores = append(a.stores, selfcheck.Dependency{Name: "recordings", Ping: bucket.Ping,
+		r.stores = append(r.stores, selfcheck.Dependency{Name: "recordings", Ping: bucket.Ping,
 			Advice: "check recordings.url: the bucket must exist, and its keys may read, write, list and delete objects in it"})
 	}
 
-	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
-		DB: a.db, Store: store, TakesDir: filepath.Join(a.settings.DataDir, "recordings-in-progress"),
-		Keys: a.encryption, Policies: policies, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log,
-		Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
-		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings",
-			a.tracer},
+	r.service, err = recording.New(ctx, b.settings.Recordings, recording.Deps{
+		DB: b.db, Store: store, TakesDir: filepath.Join(b.settings.DataDir, "recordings-in-progress"),
+		Keys: b.secrets.encryption, Policies: r.policies, Calls: index, Audit: b.audit, Metrics: b.registry, Log: b.log,
+		Tracer: b.tracer, CheckDisk: b.dataDir().CheckSpace,
+		Publisher: ownEventPublisher{b.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings",
+			b.tracer},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recordings: %w", err)
+		return r, fmt.Errorf("recordings: %w", err)
 	}
 
-	index.ShowRecordings(recordings)
-	a.lifecycle.addRun("recordings", recordings.Run)
-	a.recorder = recording.NewRecorder(recordings, &redisclient.HolderRequests[recording.Control]{
-		Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "recording:controls", Log: a.log,
+	index.ShowRecordings(r.service)
+	b.lifecycle.addRun("recordings", r.service.Run)
+	r.recorder = recording.NewRecorder(r.service, &redisclient.HolderRequests[recording.Control]{
+		Client: b.redis, Channel: b.settings.Redis.KeyPrefix + "recording:controls", Log: b.log,
 	})
-	a.lifecycle.addRun("recorder", a.recorder.Run) // after the calls have ended
+	b.lifecycle.addRun("recorder", r.recorder.Run) // after the calls have ended
 
-	return recordings, nil
+	return r, nil
 }
 
 // accountPaths implements callrecording.Accounts.

@@ -10,18 +10,18 @@ import (
 )
 
 // buildReports builds the index of call records for the indexer, the reports and recordings.
-func (a *App) buildReports(ctx context.Context) (*cdrindex.Index, error) {
-	if !a.hasRole(settings.RoleCDRIndex) && !a.handlesCalls() {
+func buildReports(ctx context.Context, b *base) (*cdrindex.Index, error) {
+	if !b.hasRole(settings.RoleCDRIndex) && !b.handlesCalls() {
 		return nil, nil
 	}
 
-	index, err := cdrindex.New(ctx, a.settings.CDR, a.db, a.registry, a.log)
+	index, err := cdrindex.New(ctx, b.settings.CDR, b.db, b.registry, b.log)
 	if err != nil {
 		return nil, fmt.Errorf("call records: %w", err)
 	}
 
-	if a.hasRole(settings.RoleCDRIndex) {
-		a.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, kafka.NewLog(a.cluster), a.tracer).Run)
+	if b.hasRole(settings.RoleCDRIndex) {
+		b.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, kafka.NewLog(b.cluster), b.tracer).Run)
 	}
 
 	return index, nil

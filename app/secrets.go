@@ -5,59 +5,60 @@ import (
 	"fmt"
 
 	"trunkline/app/backend"
+	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/settings"
+	"trunkline/webhook"
 )
 
-// openSecrets opens the master keys and the packages with secrets sealed under them.
-func (a *App) openSecrets(ctx context.Context) error {
-	var err error
-	a.keys, err = backend.MasterKeys(a.settings)
-	if err != nil {
-		return fmt.Errorf("master keys: %w", err)
-	}
-
-	if err := a.openProviders(ctx); err != nil {
-		return err
-	}
-	if !a.handlesCalls() {
-		return nil
-	}
-
-	a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry)
-	if err != nil {
-		return fmt.Errorf("recording encryption: %w", err)
-	}
-
-	if !a.hasRole(settings.RoleAPI) {
-		return nil
-	}
-
-	return a.openWebhooks(ctx)
+// secrets are what accounts have configured with secrets in it, sealed under the master keys.
+type secrets struct {
+	providers  *aiprovider.Service // nil without the roles api, origination and aisession
+	encryption *encryption.Service // likewise
+	webhooks   *webhook.Service    // nil without the role api
 }
 
-// hasLogins reports whether users log in at this process, so that it signs tokens.
-func (a *App) hasLogins() bool { return a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleFanout) }
+func openSecrets(ctx context.Context, b *base) (s secrets, err error) {
+	if !b.handlesCalls() {
+		return s, nil
+	}
+
+	s.providers, err = aiprovider.New(ctx, b.settings.AIProvider, b.db, b.keys, b.audit, b.registry)
+	if err != nil {
+		return s, fmt.Errorf("AI providers: %w", err)
+	}
+
+	s.encryption, err = encryption.New(ctx, b.db, b.keys, b.audit, b.registry)
+	if err != nil {
+		return s, fmt.Errorf("recording encryption: %w", err)
+	}
+
+	if b.hasRole(settings.RoleAPI) {
+		s.webhooks, err = openWebhooks(ctx, b)
+	}
+
+	return s, err
+}
 
 // requireIdentitySecrets returns an error if the master key that seals the signing keys and the
 // phones' passwords is missing. The packages of openSecrets check theirs themselves.
-func (a *App) requireIdentitySecrets(ctx context.Context) error {
-	if !a.hasLogins() && !a.hasRole(settings.RoleOrigination) {
+func requireIdentitySecrets(ctx context.Context, b *base) error {
+	if !b.hasLogins() && !b.hasRole(settings.RoleOrigination) {
 		return nil
 	}
-	return identity.RequireSecrets(ctx, a.db, a.keys)
+	return identity.RequireSecrets(ctx, b.db, b.keys)
 }
 
 // prepareSigning prepares the keys that sign tokens, if users log in at this process. It returns
 // an error if there is no master key to seal them.
-func (a *App) prepareSigning(ctx context.Context) error {
-	if !a.hasLogins() {
+func prepareSigning(ctx context.Context, b *base, tokens *identity.Tokens) error {
+	if !b.hasLogins() {
 		return nil
 	}
 
-	_, err := a.keys.NewestID()
+	_, err := b.keys.NewestID()
 	if err != nil {
 		return fault.Permanent(
 			fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
@@ -65,34 +66,34 @@ func (a *App) prepareSigning(ctx context.Context) error {
 				settings.RoleFanout, err))
 	}
 
-	return a.identity.Tokens.PrepareSigning(ctx)
+	return tokens.PrepareSigning(ctx)
 }
 
 // ensureMasterKey creates the first master key if this process is the only user of the
 // database. It runs after every package has checked that no key is missing.
-func (a *App) ensureMasterKey() error {
-	if !a.hasLogins() || a.db.Postgres() { // the other nodes would not have a key created here
+func ensureMasterKey(b *base) error {
+	if !b.hasLogins() || b.db.Postgres() { // the other nodes would not have a key created here
 		return nil
 	}
 
-	file := a.settings.MasterKeys.File
+	file := b.settings.MasterKeys.File
 	if file != "" {
 		// A configured file without a key is an error: a new key would hide the mistake.
-		_, err := a.keys.NewestID()
+		_, err := b.keys.NewestID()
 		if err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)
 		}
 		return nil
 	}
 
-	created, err := a.keys.Create()
+	created, err := b.keys.Create()
 	if err != nil {
 		return err
 	}
 
 	if created {
-		a.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
-			"file", backend.MasterKeyFile(a.settings))
+		b.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
+			"file", backend.MasterKeyFile(b.settings))
 	}
 
 	return nil

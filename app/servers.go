@@ -15,30 +15,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"trunkline/fanout/conn"
+	"trunkline/internal/certificate"
+	"trunkline/internal/fault"
 )
 
 // listen binds both listeners before anything else is opened, so that a port in use is
-// reported at once.
-func (a *App) listen(context.Context) error {
-	public, err := net.Listen("tcp", a.settings.Listen)
+// reported at once, and returns the public one.
+func listen(p *process) (public net.Listener, err error) {
+	public, err = net.Listen("tcp", p.settings.Listen)
 	if err != nil {
-		return listenError("listen", err)
+		return nil, listenError("listen", err)
 	}
 
-	a.lifecycle.addClose("public address", func(context.Context) error { return closeListener(public) })
+	p.lifecycle.addClose("public address", func(context.Context) error { return closeListener(public) })
 
-	private, err := net.Listen("tcp", a.settings.MetricsListen)
+	private, err := net.Listen("tcp", p.settings.MetricsListen)
 	if err != nil {
-		return listenError("metrics_listen", err)
+		return nil, listenError("metrics_listen", err)
 	}
 
-	a.lifecycle.addClose("metrics address", func(context.Context) error { return closeListener(private) })
-	a.public, a.private = conn.NewListener(public), private
+	p.lifecycle.addClose("metrics address", func(context.Context) error { return closeListener(private) })
 
 	// Registered first, so that it stops last, and started now, so that probes are answered
 	// while the process waits for a backend.
-	a.lifecycle.addServer("metrics listener", startServer(a.privateServer()))
-	return nil
+	p.lifecycle.addServer("metrics listener", startServer(privateServer(p, private)))
+	return conn.NewListener(public), nil
 }
 
 // listenError returns the error of an address that cannot be listened on, with advice. It drops
@@ -117,25 +118,25 @@ func startServer(s *httpServer) *startedServer {
 
 func (s *startedServer) serve() error { return <-s.ended }
 
-func (a *App) publicServer(handler http.Handler) *httpServer {
-	s := &httpServer{listener: a.public, Server: &http.Server{
+func publicServer(p *process, listener net.Listener, handler http.Handler) *httpServer {
+	s := &httpServer{listener: listener, Server: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		// Errors of clients during a handshake, which do not need an operator.
-		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}}
 
-	if a.settings.TLS.Mode == "off" {
-		a.log.Info("listening, plain HTTP", "address", a.public.Addr())
+	if p.settings.TLS.Mode == "off" {
+		p.log.Info("listening, plain HTTP", "address", listener.Addr())
 		return s
 	}
-	if a.settings.TLS.CertFile != "" {
+	if p.settings.TLS.CertFile != "" {
 		s.Handler = withHSTS(handler)
 	}
 
 	s.tls = true
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
-	a.log.Info("listening, TLS", "address", a.public.Addr())
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.Get}
+	p.log.Info("listening, TLS", "address", listener.Addr())
 
 	return s
 }
@@ -151,13 +152,13 @@ func withHSTS(next http.Handler) http.Handler {
 }
 
 // privateServer returns the server of metrics, probes and debugging.
-func (a *App) privateServer() *httpServer {
+func privateServer(p *process, listener net.Listener) *httpServer {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))
-	mux.HandleFunc("/livez", a.health.handleLive)
-	mux.HandleFunc("/readyz", a.health.handleReady)
+	mux.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{Registry: p.registry}))
+	mux.HandleFunc("/livez", p.health.handleLive)
+	mux.HandleFunc("/readyz", p.health.handleReady)
 
-	if a.settings.Debug.PProf {
+	if p.settings.Debug.PProf {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -165,6 +166,31 @@ func (a *App) privateServer() *httpServer {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 
-	a.log.Info("listening, metrics and probes", "address", a.private.Addr())
-	return &httpServer{listener: a.private, Server: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}}
+	p.log.Info("listening, metrics and probes", "address", listener.Addr())
+	return &httpServer{listener: listener, Server: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}}
+}
+
+// openCertificate opens the configured certificate of the public listener and of SIP
+// over TLS, or creates a self-signed one in the data directory if none is configured;
+// nil: no TLS.
+func openCertificate(p *process) (*certificate.Server, error) {
+	if p.settings.TLS.Mode == "off" && p.settings.SIP.Server.TLSListen == "" {
+		return nil, nil
+	}
+
+	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: p.settings.TLS.CertFile,
+		KeyFile: p.settings.TLS.KeyFile}
+	if pair.CertFile == "" {
+		pair.CertFile, pair.KeyFile = p.settings.SelfSigned()
+		if err := certificate.EnsureSelfSigned(pair.CertFile, pair.KeyFile, p.log); err != nil {
+			return nil, fmt.Errorf("creating a self-signed certificate: %w", err)
+		}
+	}
+
+	server, err := certificate.Open(pair, p.log)
+	if err != nil {
+		return nil, fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
+	}
+
+	return server, nil
 }

@@ -9,23 +9,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/fanout/conn"
 	"trunkline/settings"
 )
 
-func withListeners(t *testing.T, s *settings.Settings) *App {
+func withListener(t *testing.T, s *settings.Settings) (*process, net.Listener) {
 	t.Helper()
-	listener := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		return l
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = l.Close() })
 
-	return &App{settings: s, log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(), health: &health{},
-		public: conn.NewListener(listener()), private: listener()}
+	return &process{settings: s, log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(),
+		health: &health{}}, l
 }
 
 func answer(h http.Handler, path string) *httptest.ResponseRecorder {
@@ -42,19 +38,19 @@ func TestPprofNeedsItsSetting(t *testing.T) {
 			s.Debug.PProf = true
 		}
 
-		a := withListeners(t, s)
+		p, l := withListener(t, s)
 		for _, path := range paths {
-			if code := answer(a.privateServer().Handler, path).Code; (code == http.StatusOK) != on {
+			if code := answer(privateServer(p, l).Handler, path).Code; (code == http.StatusOK) != on {
 				t.Errorf("debug.pprof %v: %s answers %d", on, path, code)
 			}
 
-			public := a.publicServer(http.NotFoundHandler()).Handler
+			public := publicServer(p, l, http.NotFoundHandler()).Handler
 			if code := answer(public, path).Code; code != http.StatusNotFound {
 				t.Errorf("debug.pprof %v: the public listener answers %s with %d", on, path, code)
 			}
 		}
 
-		if code := answer(a.privateServer().Handler, "/livez").Code; code != http.StatusOK {
+		if code := answer(privateServer(p, l).Handler, "/livez").Code; code != http.StatusOK {
 			t.Errorf("/livez answers %d", code)
 		}
 	}
@@ -73,13 +69,13 @@ func TestBrowsersAreToldToUseTLSOnlyWithAConfiguredCertificate(t *testing.T) {
 	} {
 		s := settings.Default()
 		s.TLS.CertFile = tc.certificate
-		a := withListeners(t, s)
+		p, l := withListener(t, s)
 
 		if !tc.tls {
 			s.TLS.Mode = "off"
 		}
 
-		got := answer(a.publicServer(http.NotFoundHandler()).Handler, "/").Header().Get("Strict-Transport-Security")
+		got := answer(publicServer(p, l, http.NotFoundHandler()).Handler, "/").Header().Get("Strict-Transport-Security")
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}

@@ -10,16 +10,16 @@ import (
 )
 
 // buildQueueConfigs builds the configurations of queues for the roles that write and read them.
-func (a *App) buildQueueConfigs() *stats.QueueConfigs {
-	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) {
+func buildQueueConfigs(b *base) *stats.QueueConfigs {
+	if !b.hasRole(settings.RoleStats) && !b.hasRole(settings.RoleAPI) {
 		return nil
 	}
 
-	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
-	if a.hasRole(settings.RoleAPI) {
-		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
-			return configs.KeepInheritance(ctx, accountTree{a.identity.Directory}, func(err error) {
-				a.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
+	configs := stats.NewQueueConfigs(b.cluster, b.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
+	if b.hasRole(settings.RoleAPI) {
+		b.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
+			return configs.KeepInheritance(ctx, accountTree{b.identity.Directory}, func(err error) {
+				b.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
 			})
 		})
 	}
@@ -27,20 +27,20 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 	return configs
 }
 
-func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedReader) error {
-	if !a.hasRole(settings.RoleStats) {
+func buildStats(b *base, configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedReader) error {
+	if !b.hasRole(settings.RoleStats) {
 		return nil
 	}
 
-	processor, err := stats.New(a.settings.Stats, stats.Deps{
-		Log: kafka.NewLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
+	processor, err := stats.New(b.settings.Stats, stats.Deps{
+		Log: kafka.NewLog(b.cluster), Producer: b.newProducer("stats' producer", kafka.ProducerConfig{}),
+		Accounts: accountDirectory{b.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
 		Feeds: feeds,
-	}, a.registry, a.log)
+	}, b.registry, b.log)
 	if err != nil {
 		return err
 	}
 
-	a.lifecycle.addRun("stats", processor.Run)
+	b.lifecycle.addRun("stats", processor.Run)
 	return nil
 }

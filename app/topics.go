@@ -14,31 +14,31 @@ import (
 
 // ensureTopics creates and checks the topics, waiting for Kafka. Consumers and
 // readiness wait for it.
-func (a *App) ensureTopics(ctx context.Context) error {
-	a.health.setWaiting("kafka")
+func (b *base) ensureTopics(ctx context.Context) error {
+	b.health.setWaiting("kafka")
 	const advice = "check kafka.brokers, kafka.tls and kafka.sasl, and that the cluster is up"
 	retry := func(err error) bool { return !fault.IsPermanent(err) }
-	if err := a.awaitBackend(ctx, "kafka", advice, a.ensureTopicsOnce, retry); err != nil {
+	if err := b.awaitBackend(ctx, "kafka", advice, b.ensureTopicsOnce, retry); err != nil {
 		return err
 	}
-	a.health.setStarted()
+	b.health.setStarted()
 	return nil
 }
 
-func (a *App) ensureTopicsOnce(ctx context.Context) error {
+func (b *base) ensureTopicsOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 
-	specs := backend.TopicSpecs(a.settings)
-	if a.settings.Kafka.CreateTopics {
-		if err := a.cluster.EnsureTopics(ctx, specs); err != nil {
+	specs := backend.TopicSpecs(b.settings)
+	if b.settings.Kafka.CreateTopics {
+		if err := b.cluster.EnsureTopics(ctx, specs); err != nil {
 			return err
 		}
 	}
 
 	for _, spec := range specs {
-		n, err := a.cluster.Partitions(ctx, spec.Name)
-		if err != nil && !a.settings.Kafka.CreateTopics {
+		n, err := b.cluster.Partitions(ctx, spec.Name)
+		if err != nil && !b.settings.Kafka.CreateTopics {
 			return fmt.Errorf("kafka.create_topics is off and %w", err)
 		}
 		if err != nil {
@@ -46,29 +46,29 @@ func (a *App) ensureTopicsOnce(ctx context.Context) error {
 		}
 
 		if spec.Name == event.TopicRaw {
-			a.log.Info("partitions: events of an account keep their order within one of them, and as many normalizers can share the work; "+
+			b.log.Info("partitions: events of an account keep their order within one of them, and as many normalizers can share the work; "+
 				"kafka.partitions is for new topics only", "partitions", n, "kafka.partitions", spec.Partitions)
 		}
 	}
 
-	return a.checkTopics(ctx, specs)
+	return b.checkTopics(ctx, specs)
 }
 
 // checkTopics logs the problems of the topics. With kafka.strict, one that
 // endangers acknowledged records is an error.
-func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
-	problems, err := a.cluster.CheckTopics(ctx, specs)
+func (b *base) checkTopics(ctx context.Context, specs []topics.Spec) error {
+	problems, err := b.cluster.CheckTopics(ctx, specs)
 	if err != nil {
 		return err
 	}
 
 	var unsafe []error
 	for _, p := range problems {
-		if p.Unsafe && a.settings.Kafka.Strict {
+		if p.Unsafe && b.settings.Kafka.Strict {
 			unsafe = append(unsafe, errors.New(p.Message))
 			continue
 		}
-		a.log.Warn("topic settings: "+p.Message, "topic", p.Topic, "unsafe", p.Unsafe)
+		b.log.Warn("topic settings: "+p.Message, "topic", p.Topic, "unsafe", p.Unsafe)
 	}
 
 	if unsafe != nil {
@@ -80,12 +80,12 @@ func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
 
 // keepTopics creates topics that were deleted, and adds partitions to derived topics when their source topics
 // get more, while the process runs. With kafka.create_topics off it only looks for missing ones.
-func (a *App) keepTopics(ctx context.Context) error {
-	return a.cluster.KeepTopics(ctx, backend.TopicSpecs(a.settings), a.settings.Kafka.CreateTopics)
+func (b *base) keepTopics(ctx context.Context) error {
+	return b.cluster.KeepTopics(ctx, backend.TopicSpecs(b.settings), b.settings.Kafka.CreateTopics)
 }
 
 // accountPartition returns the partition of an account's new events: the messages of
 // partition n of the raw topic are stored in partition n.
-func (a *App) accountPartition(ctx context.Context, account string) (int, error) {
-	return a.cluster.KeyPartition(ctx, event.TopicRaw, []byte(account))
+func (b *base) accountPartition(ctx context.Context, account string) (int, error) {
+	return b.cluster.KeyPartition(ctx, event.TopicRaw, []byte(account))
 }

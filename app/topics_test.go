@@ -30,7 +30,7 @@ func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	a := &App{settings: s, cluster: cluster, log: log, health: &health{}}
+	a := &base{process: &process{settings: s, log: log, health: &health{}}, cluster: cluster}
 	if err := a.ensureTopics(t.Context()); err != nil {
 		t.Errorf("by default: %v", err)
 	}

@@ -28,17 +28,17 @@ const (
 
 // openTracing creates the tracer if the settings have a collector. An unreachable
 // collector shows only when the first spans are sent.
-func (a *App) openTracing(ctx context.Context, version string) error {
-	if a.settings.Tracing.Endpoint == "" {
+func (p *process) openTracing(ctx context.Context) error {
+	if p.settings.Tracing.Endpoint == "" {
 		return nil
 	}
 
-	address, err := a.settings.Tracing.URL()
+	address, err := p.settings.Tracing.URL()
 	if err != nil {
 		return fmt.Errorf("tracing.endpoint: %w", err)
 	}
 
-	headers, err := a.settings.Tracing.HeaderMap()
+	headers, err := p.settings.Tracing.HeaderMap()
 	if err != nil {
 		return fmt.Errorf("tracing.headers: %w", err)
 	}
@@ -60,30 +60,30 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 		return fmt.Errorf("tracing: %w", err)
 	}
 
-	counts := newSpanCounts(a.registry)
+	counts := newSpanCounts(p.registry)
 	queue := &queueLimiter{counts: counts}
-	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: a.log,
+	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: p.log,
 		warnLimiter: rate.Sometimes{First: 1, Interval: warnInterval}}
 	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(maxQueuedSpans))
 
 	provider := trace.NewTracerProvider(
-		trace.WithSpanProcessor(queue), trace.WithResource(a.processResource(ctx, version)),
-		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(a.settings.Tracing.Sample))),
+		trace.WithSpanProcessor(queue), trace.WithResource(processResource(ctx, p.version, p.log)),
+		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(p.settings.Tracing.Sample))),
 	)
-	a.lifecycle.addClose("tracing", func(ctx context.Context) error {
+	p.lifecycle.addClose("tracing", func(ctx context.Context) error {
 		// Also if the other parts have used up the drain timeout, because their last spans are
 		// waiting.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			a.log.Warn("sending the last spans failed", "error", err)
+			p.log.Warn("sending the last spans failed", "error", err)
 		}
 		return exporter.Shutdown(context.WithoutCancel(ctx)) // ends a running attempt
 	})
 
-	a.tracer = tracing.New(provider)
-	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
-	a.log.Info("tracing: spans are sent to a collector", "endpoint", address, "sample", a.settings.Tracing.Sample)
+	p.tracer = tracing.New(provider)
+	p.log = slog.New(tracing.LogHandler(p.log.Handler()))
+	p.log.Info("tracing: spans are sent to a collector", "endpoint", address, "sample", p.settings.Tracing.Sample)
 
 	return nil
 }
@@ -99,7 +99,7 @@ func headerVariable() string {
 
 // processResource returns the resource attributes of this process. OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES override them.
-func (a *App) processResource(ctx context.Context, version string) *resource.Resource {
+func processResource(ctx context.Context, version string, log *slog.Logger) *resource.Resource {
 	attributes := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
 	host, err := os.Hostname()
 	if err == nil {
@@ -109,7 +109,7 @@ func (a *App) processResource(ctx context.Context, version string) *resource.Res
 	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...),
 		resource.WithFromEnv())
 	if err != nil {
-		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is invalid and ignored", "error", err)
+		log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is invalid and ignored", "error", err)
 	}
 
 	return found

@@ -11,32 +11,32 @@ import (
 )
 
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
-func (a *App) openWebhooks(ctx context.Context) (err error) {
-	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilterChecker{a}, Log: kafka.NewLog(a.cluster),
-		Version: a.version,
+func openWebhooks(ctx context.Context, b *base) (*webhook.Service, error) {
+	webhooks, err := webhook.New(ctx, b.settings.Webhook, webhook.Deps{
+		DB: b.db, Keys: b.keys, Audit: b.audit, Filters: webhookFilterChecker{b}, Log: kafka.NewLog(b.cluster),
+		Version: b.version,
 	})
 	if err != nil {
-		return fmt.Errorf("webhooks: %w", err)
+		return nil, fmt.Errorf("webhooks: %w", err)
 	}
-	return nil
+	return webhooks, nil
 }
 
 // webhookFilterChecker checks filters with the directory, which is opened after the secrets.
-type webhookFilterChecker struct{ app *App }
+type webhookFilterChecker struct{ base *base }
 
 // CheckFilter implements webhook.FilterChecker.
 func (f webhookFilterChecker) CheckFilter(ctx context.Context, accountID string,
 	filter identity.Filter) (identity.Filter, error) {
-	return f.app.identity.Directory.CheckFilter(ctx, accountID, filter)
+	return f.base.identity.Directory.CheckFilter(ctx, accountID, filter)
 }
 
 // buildWebhooks builds the delivery to webhooks.
-func (a *App) buildWebhooks() {
-	if !a.hasRole(settings.RoleAPI) {
+func buildWebhooks(b *base) {
+	if !b.hasRole(settings.RoleAPI) {
 		return
 	}
-	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity.Directory}, a.registry,
-		a.log)
-	a.lifecycle.addRun("webhooks", deliverer.Run)
+	deliverer := webhook.NewDeliverer(b.secrets.webhooks, webhook.DelivererConfig{Accounts: b.identity.Directory},
+		b.registry, b.log)
+	b.lifecycle.addRun("webhooks", deliverer.Run)
 }

@@ -27,7 +27,7 @@ const (
 // CheckAnnouncement returns fault.KindInvalid with the field announcement for a recording that the account
 // does not have, or that cannot announce recordings.
 func (r *Recorder) CheckAnnouncement(ctx context.Context, accountID, recordingID string) error {
-	_, err := r.service.keptSamples(ctx, accountID, recordingID)
+	_, err := r.announcements.keptSamples(ctx, accountID, recordingID)
 	switch fault.KindOf(err) {
 	case fault.KindNotFound, fault.KindInvalid, fault.KindUnsupported:
 		return fault.InvalidField("announcement", "invalid", "announcement cannot be used: "+fault.As(err).Message)
@@ -47,13 +47,13 @@ func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID 
 
 // samplesBefore returns what is heard before a recording, at localcall.AnnouncementRate: the recording that the policy
 // names, or a tone.
-func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Policy) []int16 {
+func (a *announcements) samplesBefore(ctx context.Context, policy *callrecording.Policy) []int16 {
 	if policy.Announcement != "" {
-		pcm, err := s.keptSamples(ctx, policy.PolicyAccount, policy.Announcement)
+		pcm, err := a.keptSamples(ctx, policy.PolicyAccount, policy.Announcement)
 		if err == nil {
 			return pcm
 		}
-		s.log.ErrorContext(ctx, "announcement of recordings cannot be read, a tone takes its place",
+		a.objects.log.ErrorContext(ctx, "announcement of recordings cannot be read, a tone takes its place",
 			"account_id", policy.PolicyAccount, "recording_id", policy.Announcement, "error", err)
 	}
 
@@ -71,6 +71,8 @@ const maxAnnouncements = 32
 // announcements keeps the samples of the announcements that were used last, so that a call does not wait until one
 // is opened and its account's key is derived. It is safe for concurrent use.
 type announcements struct {
+	objects *objects
+
 	mu   sync.Mutex
 	kept []*keptAnnouncement // used last first
 }
@@ -107,31 +109,31 @@ func (a *announcements) forget(one *keptAnnouncement) {
 }
 
 // keptSamples is readAnnouncement through memory. The row decides: what is deleted is not heard any more.
-func (s *Service) keptSamples(ctx context.Context, accountID, recordingID string) ([]int16, error) {
-	found, err := s.Metadata(ctx, accountID, recordingID)
+func (a *announcements) keptSamples(ctx context.Context, accountID, recordingID string) ([]int16, error) {
+	found, err := a.objects.rows.find(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}
 
 	// By its digest: a recording that was stored again under the same id is another one.
-	one := s.announcements.find(accountID, found.Digest, func() ([]int16, error) {
-		return s.readAnnouncement(ctx, accountID, recordingID)
+	one := a.find(accountID, found.Digest, func() ([]int16, error) {
+		return a.objects.readAnnouncement(ctx, accountID, recordingID)
 	})
 	pcm, err := one.read()
 	if err != nil {
-		s.announcements.forget(one)
+		a.forget(one)
 	}
 
 	return pcm, err
 }
 
 // readAnnouncement returns the samples of a recording as one channel at localcall.AnnouncementRate.
-func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID string) ([]int16, error) {
+func (o *objects) readAnnouncement(ctx context.Context, accountID, recordingID string) ([]int16, error) {
 	if !envelope.ValidID(recordingID) {
 		return nil, noRecording(recordingID)
 	}
 
-	file, err := s.openUnaudited(ctx, accountID, recordingID)
+	file, err := o.openStored(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}

@@ -86,8 +86,8 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
 	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", PolicyAccount: "head"}
-	store := &openCounter{Store: h.backend}
-	h.backend = store
+	store := &openCounter{Store: h.Service.objects.store}
+	h.Service.objects.store = store
 
 	speak := func(level uint16) {
 		spoken := wavHeader(8000)
@@ -140,10 +140,10 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	}
 
 	for i := range maxAnnouncements + 5 {
-		h.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
+		recorder.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
 	}
 
-	if n := len(h.announcements.kept); n != maxAnnouncements {
+	if n := len(recorder.announcements.kept); n != maxAnnouncements {
 		t.Errorf("%d announcements are kept", n)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Service) Run(ctx context.Context) error {
 	expire := time.NewTicker(expiryInterval)
 	defer expire.Stop()
 	defer sweep.Stop()
-	defer s.roots.Wipe()
+	defer s.seals.roots.Wipe()
 
 	s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
 	changes := s.rows.db.WatchChanges()

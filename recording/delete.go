@@ -28,7 +28,7 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 		if r.Hold != nil {
 			continue
 		}
-		if err := s.backend.Delete(ctx, r.object); err != nil {
+		if err := s.objects.store.Delete(ctx, r.object); err != nil {
 			return n, err
 		}
 		if err := s.rows.deletePurged(ctx, r); err != nil {
@@ -59,7 +59,7 @@ func (s *Service) deleteAs(ctx context.Context, action audit.Action, accountID, 
 	if err != nil {
 		return err
 	}
-	if err := s.backend.Delete(ctx, r.object); err != nil {
+	if err := s.objects.store.Delete(ctx, r.object); err != nil {
 		// Without a row the object cannot be read any more, and Sweep deletes it.
 		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
 	}

@@ -36,7 +36,8 @@
 // Read upload.go and read_audio.go: a recording on its way in and out.
 //
 //   - service.go, settings.go, metrics.go, background_tasks.go: the service, settings, metrics, what runs
-//   - upload.go, read_audio.go, list.go, delete.go: storing, opening, listing and deleting recordings
+//   - upload.go, read_audio.go, sealing.go, list.go, delete.go: storing and opening recordings, with which
+//     key; listing and deleting them
 //   - recordings_sql.go: the row that makes a recording exist
 //   - call_parameters.go, complete_from_cdr.go, upload_parameters.go: the call of a recording: from
 //     parameters, from its record, from a platform's name

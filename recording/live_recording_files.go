@@ -45,11 +45,11 @@ func (s *Service) newLiveRecording(accountID string, call Call) *liveRecording {
 		if err := s.requireFreeSpace(); err != nil {
 			return nil, err
 		}
-		if err := s.requireQuota(ctx, accountID); err != nil {
+		if err := s.usage.requireQuota(ctx, accountID); err != nil {
 			return nil, err
 		}
 
-		sealer, err := s.currentSealer(ctx, accountID)
+		sealer, err := s.seals.forNew(ctx, accountID)
 		if err != nil {
 			s.metrics.refused.Inc()
 			return nil, err
@@ -185,24 +185,18 @@ func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) 
 
 	d := &r.description
 	// With the key with which it began: the account may have another one since.
-	sealer, err := s.sealerOf(ctx, d)
+	sealer, err := s.seals.ofJournal(ctx, d)
 	if err != nil {
 		return err
 	}
 
-	r.rootOf = func(h *envelope.Header) (*envelope.Root, error) {
-		key, err := s.keys.Key(ctx, d.AccountID, int64(h.KeyVersion))
-		if err != nil {
-			return nil, err
-		}
-		return s.roots.Root(key.Key, key.Salt, h.Iterations)
-	}
+	r.rootOf = func(h *envelope.Header) (*envelope.Root, error) { return s.seals.root(ctx, d.AccountID, h) }
 
 	u.Body = r
 	if s.settings.Format == formatOpus {
 		// Encoded only here: a call in progress has no time for it.
 		u.ContentType = OpusType
-		u.Body, err = newOpus(ctx, s.encoders, r)
+		u.Body, err = newOpus(ctx, s.objects.encoders, r)
 		if err != nil {
 			return err
 		}
@@ -215,18 +209,6 @@ func (s *Service) storeJournal(ctx context.Context, r *journalReader, u Upload) 
 	}
 
 	return s.createRow(ctx, row)
-}
-
-// sealerOf returns the sealer with which a recording began.
-func (s *Service) sealerOf(ctx context.Context, d *liveRecordingDescription) (*recordingSealer, error) {
-	if !d.Sealed {
-		return nil, nil
-	}
-	key, err := s.keys.Key(ctx, d.AccountID, d.KeyVersion)
-	if err != nil {
-		return nil, err
-	}
-	return s.newSealer(encryptionOf(d, key))
 }
 
 // storeAbandoned stores the recordings of calls whose process was killed, and those that could not

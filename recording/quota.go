@@ -19,6 +19,9 @@ const maxCachedUsages = 10_000
 
 // usageCache has the stored bytes of accounts.
 type usageCache struct {
+	rows rows
+	max  int64 // Settings.MaxAccountBytes; 0: no limit
+
 	mu       sync.Mutex
 	accounts map[string]accountUsage
 }
@@ -57,24 +60,23 @@ func (u *usageCache) add(accountID string, bytes int64) {
 
 // requireQuota returns fault.KindConflict if the account has MaxAccountBytes already. The
 // upload that passes the limit is still stored.
-func (s *Service) requireQuota(ctx context.Context, accountID string) error {
-	limit := int64(s.settings.MaxAccountBytes)
-	if limit == 0 {
+func (u *usageCache) requireQuota(ctx context.Context, accountID string) error {
+	if u.max == 0 {
 		return nil
 	}
 
 	now := time.Now()
-	used, known := s.usage.find(accountID, now)
+	used, known := u.find(accountID, now)
 	if !known {
 		var err error
-		used, err = s.rows.storedBytes(ctx, accountID)
+		used, err = u.rows.storedBytes(ctx, accountID)
 		if err != nil {
 			return err
 		}
-		s.usage.keep(accountID, used, now)
+		u.keep(accountID, used, now)
 	}
 
-	if used >= limit {
+	if used >= u.max {
 		return fault.Conflict(
 			"the account has %d bytes of recordings, the most that recordings.max_account_bytes allows", used)
 	}

@@ -3,12 +3,12 @@ package recording
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 
 	"trunkline/audit"
 	"trunkline/internal/fault"
@@ -42,7 +42,7 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 // read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
-	audio, err := s.openUnaudited(ctx, accountID, recordingID)
+	audio, err := s.objects.openStored(ctx, accountID, recordingID)
 	if err == nil {
 		describeSpan(span, &audio.Metadata)
 		err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.RecordingRead, accountID, auditTarget(recordingID)))
@@ -60,12 +60,23 @@ func describeSpan(span tracing.Span, m *Metadata) {
 		tracing.Number("trunkline.recording.size", int(m.Size)))
 }
 
-func (s *Service) openUnaudited(ctx context.Context, accountID, recordingID string) (*Audio, error) {
-	r, object, err := s.findObject(ctx, accountID, recordingID)
+// objects opens the objects of recordings, and reports those that are damaged.
+type objects struct {
+	rows     rows
+	store    Store
+	seals    *seals
+	metrics  *metrics
+	log      *slog.Logger
+	encoders chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
+}
+
+// openStored opens a recording without an audit entry.
+func (o *objects) openStored(ctx context.Context, accountID, recordingID string) (*Audio, error) {
+	r, object, err := o.findObject(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}
-	audio, err := s.newAudio(ctx, r, object)
+	audio, err := o.newAudio(ctx, r, object)
 	if err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
@@ -74,15 +85,15 @@ func (s *Service) openUnaudited(ctx context.Context, accountID, recordingID stri
 
 // findObject finds a recording's row and opens its object. If Reseal replaces the object
 // in between, findObject opens the new one.
-func (s *Service) findObject(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
+func (o *objects) findObject(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
 	var previous string
 	for {
-		r, err := s.rows.find(ctx, accountID, recordingID)
+		r, err := o.rows.find(ctx, accountID, recordingID)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		object, err := s.backend.Open(ctx, r.object)
+		object, err := o.store.Open(ctx, r.object)
 		if err == nil {
 			return r, object, nil
 		}
@@ -92,35 +103,35 @@ func (s *Service) findObject(ctx context.Context, accountID, recordingID string)
 
 		// Twice the same name: no reseal, the object is gone.
 		if r.object == previous {
-			return nil, nil, s.reportDamage(r, err)
+			return nil, nil, o.reportDamage(r, err)
 		}
 
 		previous = r.object
 	}
 }
 
-func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
+func (o *objects) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
 	if !r.Encrypted {
 		end, err := object.Seek(0, io.SeekEnd)
 		if err != nil {
 			return nil, fault.Internal(err, "reading the recording failed")
 		} else if end != r.Size {
-			return nil, s.reportDamage(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
+			return nil, o.reportDamage(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
 		}
 
-		if err := s.checkDigest(ctx, r, object); err != nil {
+		if err := o.checkDigest(ctx, r, object); err != nil {
 			return nil, err
 		}
 
-		return &Audio{r.Metadata, object, s.encoders, object.Close}, nil
+		return &Audio{r.Metadata, object, o.encoders, object.Close}, nil
 	}
 
-	sealed, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
+	sealed, err := envelope.NewReader(object, r.expected(), o.seals.finder(ctx, r))
 	if err != nil {
-		return nil, s.openError(r, err)
+		return nil, o.openError(r, err)
 	}
 
-	return &Audio{r.Metadata, &damageReporter{sealed, s, r}, s.encoders, func() error {
+	return &Audio{r.Metadata, &damageReporter{sealed, o, r}, o.encoders, func() error {
 		return errors.Join(sealed.Close(), object.Close())
 	}}, nil
 }
@@ -128,7 +139,7 @@ func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 // checkDigest reads the whole object of a plain recording, compares it with the
 // recording's digest, and seeks to its beginning. So no byte of an altered recording is
 // released, even for a request of a part. Each Open therefore reads the object once more.
-func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
+func (o *objects) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
 	_, err := object.Seek(0, io.SeekStart)
 	if err != nil {
 		return fault.Internal(err, "reading the recording failed")
@@ -151,7 +162,7 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 
 	got := formatDigest(digest)
 	if got != r.Digest {
-		return s.reportDamage(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
+		return o.reportDamage(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
 	}
 
 	_, err = object.Seek(0, io.SeekStart)
@@ -169,40 +180,19 @@ func (r *row) expected() envelope.Expected {
 	return envelope.Expected{AccountID: r.AccountID, RecordingID: r.RecordingID}
 }
 
-// errNotStoredObject is returned for an authentic recording with the same account and id
-// that is not the stored one, such as one that was deleted before.
-var errNotStoredObject = errors.New("the object is not the one that was stored")
-
-// rootFinder returns the function that finds the root for an object of r.
-func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
-	return func(h *envelope.Header) (*envelope.Root, error) {
-		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion ||
-			h.KeyID != r.KeyID {
-			return nil, errNotStoredObject
-		}
-
-		key, err := s.keys.Key(ctx, r.AccountID, r.KeyVersion)
-		if err != nil {
-			return nil, err
-		}
-
-		return s.roots.Root(key.Key, key.Salt, h.Iterations)
-	}
-}
-
 // openError wraps an error that has a kind, which comes from the key store or the
 // database. Any other error means that the recording is damaged.
-func (s *Service) openError(r *row, err error) error {
+func (o *objects) openError(r *row, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return fmt.Errorf("opening recording %s: %w", r.RecordingID, err)
 	}
-	return s.reportDamage(r, err)
+	return o.reportDamage(r, err)
 }
 
-func (s *Service) reportDamage(r *row, err error) error {
-	s.metrics.damaged.Inc()
-	s.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID,
+func (o *objects) reportDamage(r *row, err error) error {
+	o.metrics.damaged.Inc()
+	o.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID,
 		"object", r.object, "error", err)
 	return fault.Internal(err, "the recording is damaged")
 }
@@ -210,7 +200,7 @@ func (s *Service) reportDamage(r *row, err error) error {
 // damageReporter is a reader that reports damage of a sealed recording.
 type damageReporter struct {
 	reader  *envelope.Reader
-	service *Service
+	objects *objects
 	row     *row
 }
 
@@ -221,7 +211,7 @@ func (c *damageReporter) Seek(offset int64, whence int) (int64, error) {
 func (c *damageReporter) Read(p []byte) (int, error) {
 	n, err := c.reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = c.service.openError(c.row, err)
+		err = c.objects.openError(c.row, err)
 	}
 	return n, err
 }

@@ -25,14 +25,16 @@ type Recorder struct {
 	nodes   *redisclient.HolderRequests[Control] // nil: this node is the only one
 	log     *slog.Logger
 
-	calls   localcall.Calls[*liveCall]
-	storing sync.WaitGroup
+	announcements announcements
+	calls         localcall.Calls[*liveCall]
+	storing       sync.WaitGroup
 }
 
 // NewRecorder returns a recorder of a service with a folder for recordings in progress. nodes is nil
 // where this node is the only one.
 func NewRecorder(service *Service, nodes *redisclient.HolderRequests[Control]) *Recorder {
-	return &Recorder{service: service, nodes: nodes, log: service.log}
+	return &Recorder{service: service, nodes: nodes, log: service.log,
+		announcements: announcements{objects: service.objects}}
 }
 
 // Run carries out what other nodes ask for until ctx ends, and then waits for the recordings to be
@@ -67,7 +69,7 @@ func (r *Recorder) PrepareRecording(accountID string) {
 		defer cancel()
 		policy, err := r.service.policies.Policy(ctx, accountID)
 		if err == nil && policy.Announce && policy.ModeOf("") == callrecording.ModeAll { // else Record logs it
-			r.service.samplesBefore(ctx, &policy)
+			r.announcements.samplesBefore(ctx, &policy)
 		}
 	})
 }
@@ -88,7 +90,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
 		// Before the call is connected: its parties hear it first, and are recorded from Begin on.
-		c.announced = r.service.samplesBefore(ctx, &policy)
+		c.announced = r.announcements.samplesBefore(ctx, &policy)
 	}
 
 	r.calls.Add(c)

@@ -14,13 +14,13 @@ type unfinishedRemover interface {
 // Sweep deletes objects without a row that are older than before: the remains of a crash
 // or a failed deletion.
 func (s *Service) Sweep(ctx context.Context, before time.Time) error {
-	if t, ok := s.backend.(unfinishedRemover); ok {
+	if t, ok := s.objects.store.(unfinishedRemover); ok {
 		if err := t.RemoveUnfinished(ctx, before); err != nil {
 			return err
 		}
 	}
 
-	return s.backend.List(ctx, func(name string, modified time.Time) error {
+	return s.objects.store.List(ctx, func(name string, modified time.Time) error {
 		// A young one may be of an upload whose row is not written yet.
 		if modified.After(before) {
 			return nil
@@ -34,7 +34,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 			return err
 		}
 
-		if err := s.backend.Delete(ctx, name); err != nil {
+		if err := s.objects.store.Delete(ctx, name); err != nil {
 			return err
 		}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"trunkline/config/encryption"
@@ -22,46 +23,61 @@ type Progress struct{ Done, Failed, Total int }
 // recording that fails is counted and not changed. Reseal may run while servers run, and
 // may be interrupted and repeated at any time.
 func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Progress)) (Progress, error) {
-	var p Progress
-	accounts, err := s.rows.sealedAccounts(ctx, accountID)
+	r := resealer{rows: s.rows, store: s.objects.store, seals: s.seals, log: s.log, report: progress}
+	err := r.run(ctx, accountID)
+	return r.progress, err
+}
+
+// resealer is one run of Reseal.
+type resealer struct {
+	rows  rows
+	store Store
+	seals *seals
+	log   *slog.Logger
+
+	progress Progress
+	report   func(Progress) // after each recording
+}
+
+func (z *resealer) run(ctx context.Context, accountID string) error {
+	accounts, err := z.rows.sealedAccounts(ctx, accountID)
 	if err != nil {
-		return p, err
+		return err
 	}
 
 	current := make(map[string]encryption.Sealing, len(accounts))
 	for _, account := range accounts {
-		current[account], err = s.keys.Current(ctx, account)
+		current[account], err = z.seals.keys.Current(ctx, account)
 		if err != nil {
-			return p, fmt.Errorf("finding the newest key of account %s: %w", account, err)
+			return fmt.Errorf("finding the newest key of account %s: %w", account, err)
 		}
 
-		n, err := s.rows.countOutdated(ctx, account, current[account])
+		n, err := z.rows.countOutdated(ctx, account, current[account])
 		if err != nil {
-			return p, err
+			return err
 		}
 
-		p.Total += n
+		z.progress.Total += n
 	}
 
 	for _, account := range accounts {
-		if err := s.resealAccount(ctx, account, current[account], &p, progress); err != nil {
-			return p, err
+		if err := z.resealAccount(ctx, account, current[account]); err != nil {
+			return err
 		}
 	}
 
-	if p.Failed > 0 {
-		return p, fault.Internal(nil,
-			fmt.Sprintf("%d of %d recordings could not be moved to the newest key", p.Failed, p.Total))
+	if z.progress.Failed > 0 {
+		return fault.Internal(nil,
+			fmt.Sprintf("%d of %d recordings could not be moved to the newest key", z.progress.Failed, z.progress.Total))
 	}
 
-	return p, nil
+	return nil
 }
 
 const resealPageSize = 100
 
-func (s *Service) resealAccount(ctx context.Context, account string, current encryption.Sealing, p *Progress,
-	progress func(Progress)) error {
-	target, err := s.newSealer(current)
+func (z *resealer) resealAccount(ctx context.Context, account string, current encryption.Sealing) error {
+	target, err := z.seals.newSealer(current)
 	if err != nil {
 		return err
 	}
@@ -69,7 +85,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 
 	// By id and not from the beginning: one that failed is not tried again and again.
 	for after := ""; ; {
-		page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
+		page, err := z.rows.selectRows(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
 			AND (key_version <> $3 OR algorithm <> $4) ORDER BY recording_id LIMIT $5`,
 			account, after, current.Key.Version, current.Algorithm, resealPageSize)
 		if err != nil || len(page) == 0 {
@@ -77,27 +93,27 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 		}
 
 		for _, r := range page {
-			err := s.resealRecording(ctx, r, target)
+			err := z.resealRecording(ctx, r, target)
 			if err == nil {
-				p.Done++
+				z.progress.Done++
 			} else if ctx.Err() != nil {
 				return ctx.Err()
 			} else {
-				p.Failed++
-				s.log.ErrorContext(ctx, "recording reseal failed",
+				z.progress.Failed++
+				z.log.ErrorContext(ctx, "recording reseal failed",
 					"account_id", account, "recording_id", r.RecordingID, "error", err)
 			}
 
 			after = r.RecordingID
-			progress(*p)
+			z.report(z.progress)
 		}
 	}
 }
 
 // resealRecording writes a new object of the recording, updates the row to refer to it,
 // and then deletes the old object.
-func (s *Service) resealRecording(ctx context.Context, r *row, target *recordingSealer) error {
-	object, err := s.backend.Open(ctx, r.object)
+func (z *resealer) resealRecording(ctx context.Context, r *row, target *recordingSealer) error {
+	object, err := z.store.Open(ctx, r.object)
 	if err != nil {
 		return err
 	}
@@ -105,8 +121,8 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *recording
 
 	updated := *r
 	updated.object = objectName(r.AccountID, r.RecordingID, true)
-	updated.StoredSize, err = s.backend.Put(ctx, updated.object, func(w io.Writer) error {
-		h, err := s.reencrypt(ctx, w, object, r, target)
+	updated.StoredSize, err = z.store.Put(ctx, updated.object, func(w io.Writer) error {
+		h, err := z.reencrypt(ctx, w, object, r, target)
 		if err == nil {
 			updated.setKeyFields(h)
 		}
@@ -116,27 +132,27 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *recording
 		return err
 	}
 
-	replaced, err := s.rows.replaceObject(ctx, r, &updated)
+	replaced, err := z.rows.replaceObject(ctx, r, &updated)
 	if err != nil {
 		return err // the update may have committed: Sweep deletes the object without a row
 	}
 
 	if !replaced { // deleted or re-encrypted by another process meanwhile
-		return s.backend.Delete(ctx, updated.object)
+		return z.store.Delete(ctx, updated.object)
 	}
 
-	return s.backend.Delete(ctx, r.object)
+	return z.store.Delete(ctx, r.object)
 }
 
 // reencrypt writes the recording in object to w, encrypted with target.
-func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row,
+func (z *resealer) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row,
 	target *recordingSealer) (*envelope.Header, error) {
 	// The body does not depend on the account's key, so another key needs only another header.
 	if r.Algorithm == target.suite.String() {
-		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)
+		return envelope.Rewrap(w, object, r.expected(), z.seals.finder(ctx, r), target.key)
 	}
 
-	audio, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
+	audio, err := envelope.NewReader(object, r.expected(), z.seals.finder(ctx, r))
 	if err != nil {
 		return nil, err
 	}

@@ -56,24 +56,21 @@ type Service struct {
 	settings       Settings
 	checkFreeSpace func() error
 	rows           rows
-	backend        Store
 	liveDir        string // folder of recordings in progress; "" without one
-	keys           Keys
+	seals          *seals
+	objects        *objects
 	publisher      Publisher
 	policies       Policies
 	calls          CallRecords // nil without the index of call records
 	audit          *audit.Log
-	roots          *envelope.RootCache
-	announcements  announcements
-	usage          usageCache
+	usage          *usageCache
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer
 	wakeAnnouncer  chan struct{} // wakes Run to announce recordings; capacity 1
 	// has an element for each recording in progress that is written; capacity: how many may
-	writers  chan struct{}
-	openers  chan struct{} // the same of recordings that begin
-	encoders chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
+	writers chan struct{}
+	openers chan struct{} // the same of recordings that begin
 }
 
 // maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
@@ -98,15 +95,16 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		checkFreeSpace = func() error { return nil }
 	}
 
+	rows, metrics, seals := rows{deps.DB, deps.Audit}, newMetrics(deps.Metrics), &seals{deps.Keys, roots}
+	halfOfCPUs := max(1, runtime.GOMAXPROCS(0)/2)
+
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
-		liveDir: deps.TakesDir,
-		keys:    deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
-		roots:   roots,
-		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
-		writers:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		openers:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		encoders: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.TakesDir,
+		seals: seals, objects: &objects{rows, deps.Store, seals, metrics, deps.Log, make(chan struct{}, halfOfCPUs)},
+		usage:     &usageCache{rows: rows, max: int64(settings.MaxAccountBytes)},
+		publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
+		metrics: metrics, log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
+		writers: make(chan struct{}, halfOfCPUs), openers: make(chan struct{}, halfOfCPUs),
 	}, nil
 }
 

@@ -124,16 +124,16 @@ func (k fixedKeys) Key(context.Context, string, int64) (encryption.Key, error) {
 func runCrashingChild(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	key, salt, _ := strings.Cut(os.Getenv("RECORDING_CRASH_KEY"), " ")
-	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
+	h.Service.seals.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}
 
 	if at := os.Getenv("RECORDING_CRASH_S3"); at != "" {
-		h.Service.backend = crashingS3(t, at)
+		h.Service.objects.store = crashingS3(t, at)
 		_, err := h.storeAudio("acme", "call-1", testAudio(12<<20))
 		t.Fatal("not killed", err)
 	}
 
-	h.Service.backend = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
+	h.Service.objects.store = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
 	body := io.MultiReader(bytes.NewReader(testAudio(2<<20)), readerFunc(func([]byte) (int, error) {
 		fmt.Print("halfway")
 		select {}

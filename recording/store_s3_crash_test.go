@@ -19,7 +19,7 @@ import (
 func newSealingEnv(t *testing.T, b *bucket) *env {
 	t.Helper()
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
-	h.backend = b.openStore(t)
+	h.Service.objects.store = b.openStore(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h
 }
@@ -28,7 +28,7 @@ func newSealingEnv(t *testing.T, b *bucket) *env {
 // that the recording can then be stored.
 func (h *env) checkNothingOf(t *testing.T, b *bucket) {
 	t.Helper()
-	s := h.backend.(*S3)
+	s := h.Service.objects.store.(*S3)
 	if all := listNames(t, s); len(all) != 0 {
 		t.Errorf("objects are left: %v", all)
 	}

@@ -237,7 +237,7 @@ func TestALongObjectGoesInParts(t *testing.T) {
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
 		h := newEnv(t, Settings{}, testdb.SQLite(t))
-		h.backend = b.openStore(t)
+		h.Service.objects.store = b.openStore(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		audio := testAudio(8 << 20)
 		checkError(t)(h.storeAudio("acme", "call", audio))
@@ -268,7 +268,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		}
 
 		check(t, h.Delete(t.Context(), "acme", "call"))
-		if all := listNames(t, h.backend); len(all) != 0 {
+		if all := listNames(t, h.Service.objects.store); len(all) != 0 {
 			t.Errorf("left: %v", all)
 		}
 	})
@@ -359,7 +359,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
 		h := newEnv(t, Settings{}, testdb.SQLite(t))
 		s := b.openStore(t)
-		h.backend = s
+		h.Service.objects.store = s
 		checkError(t)(h.storeAudio("acme", "call", testAudio(3*minWindowBytes)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
@@ -383,7 +383,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		}
 
 		wrong := must(ParseS3URL(b.url("wrong")))(t)
-		h.backend = must(NewS3(wrong))(t)
+		h.Service.objects.store = must(NewS3(wrong))(t)
 		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing with a wrong secret: %v", err)
 		}

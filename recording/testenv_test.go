@@ -92,7 +92,7 @@ func newEnv(t testing.TB, cfg Settings, at sqldb.Config) *env {
 		DB: db, Store: store, Keys: h.keys, Publisher: h.events, Audit: audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	}))(t)
-	h.roots = sharedRoots()
+	h.seals.roots = sharedRoots()
 
 	return h
 }

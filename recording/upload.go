@@ -6,15 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
-	"math"
 	"regexp"
 	"strings"
 	"time"
 
-	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/setting"
 	"trunkline/internal/tracing"
@@ -77,11 +74,11 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	}
 
 	// Before the body is read: it is not taken in for nothing.
-	if err := s.requireQuota(ctx, u.AccountID); err != nil {
+	if err := s.usage.requireQuota(ctx, u.AccountID); err != nil {
 		return nil, err
 	}
 
-	sealer, err := s.currentSealer(ctx, u.AccountID)
+	sealer, err := s.seals.forNew(ctx, u.AccountID)
 	if err != nil {
 		s.metrics.refused.Inc()
 		s.log.ErrorContext(ctx, "recording refused: sealing failed", "account_id", u.AccountID, "error", err)
@@ -103,13 +100,13 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 // createRow stores the row of a new object. Returns fault.KindConflict if the recording exists.
 func (s *Service) createRow(ctx context.Context, row *row) error {
 	if err := s.prepareRow(ctx, row); err != nil {
-		return errors.Join(err, s.backend.Delete(ctx, row.object))
+		return errors.Join(err, s.objects.store.Delete(ctx, row.object))
 	}
 
 	err := s.rows.create(ctx, row)
 	// Another upload was first: its object is another file, as each has a name of its own.
 	if fault.KindOf(err) == fault.KindConflict {
-		return errors.Join(err, s.backend.Delete(ctx, row.object))
+		return errors.Join(err, s.objects.store.Delete(ctx, row.object))
 	}
 	if err != nil {
 		// The row may have been stored despite the error; if not, Sweep deletes the object.
@@ -165,41 +162,6 @@ func (s *Service) requireFreeSpace() error {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// currentSealer returns a sealer with the account's current key, nil if the account's
-// recordings are stored plain.
-func (s *Service) currentSealer(ctx context.Context, accountID string) (*recordingSealer, error) {
-	current, err := s.keys.Current(ctx, accountID)
-	if err != nil {
-		return nil, err
-	}
-	if !current.Enabled {
-		return nil, nil
-	}
-	return s.newSealer(current)
-}
-
-// recordingSealer has the algorithm and key for new recordings. Wipe its root after use.
-type recordingSealer struct {
-	suite envelope.Suite
-	key   envelope.Key
-}
-
-func (s *Service) newSealer(current encryption.Sealing) (*recordingSealer, error) {
-	suite, ok := envelope.ParseSuite(current.Algorithm)
-	k := current.Key
-	if !ok || k.Key == "" || k.Salt == "" || k.Version < 1 || k.Version > math.MaxUint32 {
-		return nil, fault.Internal(fmt.Errorf("algorithm %q, key version %d", current.Algorithm, k.Version),
-			"there is no usable key")
-	}
-
-	root, err := s.roots.Root(k.Key, k.Salt, envelope.Iterations)
-	if err != nil {
-		return nil, fault.Internal(err, "the key cannot be used")
-	}
-
-	return &recordingSealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
-}
-
 // writeObject creates the object of an upload of at most limit bytes (0: of any size) and returns its row, which is
 // not stored yet.
 func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *recordingSealer,
@@ -233,7 +195,7 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *recordingS
 
 	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
 	var err error
-	r.StoredSize, err = s.backend.Put(ctx, r.object, write)
+	r.StoredSize, err = s.objects.store.Put(ctx, r.object, write)
 	if err != nil {
 		if src.err != nil {
 			return nil, src.err // an error of the request, not of the store

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
-	"time"
 
 	"trunkline/event"
 )
@@ -26,19 +25,18 @@ type Performance struct {
 	Identity event.Identity
 }
 
-// TakePerformances returns the messages that became due since the last call.
-func (f *Fold) TakePerformances() []Performance {
-	due := f.performances
-	f.performances = nil
-	return due
+// performances makes the messages of agents from the table.
+type performances struct {
+	table *entryTable
+	due   []Performance // created since Fold.TakePerformances
 }
 
-// completeInterval ends an open interval and creates the message of its row.
-func (f *Fold) completeInterval(o *openInterval) {
-	if r, ok := f.entries[o.rowKey()].(*AgentRow); ok {
-		f.performances = append(f.performances, f.performanceOf(r))
+// complete ends an open interval and creates the message of its row.
+func (p *performances) complete(o *openInterval) {
+	if r, ok := p.table.entries[o.rowKey()].(*AgentRow); ok {
+		p.due = append(p.due, p.messageOf(r))
 	}
-	f.remove(o)
+	p.table.remove(o)
 }
 
 func (o *openInterval) rowKey() key {
@@ -47,26 +45,26 @@ func (o *openInterval) rowKey() key {
 	return k
 }
 
-func (f *Fold) performanceOf(r *AgentRow) Performance {
+func (p *performances) messageOf(r *AgentRow) Performance {
 	account := r.key.account.Value()
 	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, or not ASCII
-	run := "stats-" + f.rules.Interval.String() + "-" + hex.EncodeToString(agent[:16])
-	return Performance{Account: account, Row: f.encode(r),
-		Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.intervalSeconds())}}
+	run := "stats-" + p.table.intervals.length.String() + "-" + hex.EncodeToString(agent[:16])
+	return Performance{Account: account, Row: p.table.encode(r),
+		Identity: event.Identity{Run: run, Number: uint64(r.key.start / p.table.intervals.seconds())}}
 }
 
 // nextOverdue returns the entry whose message an event with the id by would trigger first,
 // among those after behind in the order of the timers; nil: none.
-func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
-	if len(f.timers) == 0 || f.timers[0].commonHeader().due > by {
+func (p *performances) nextOverdue(by event.ID, behind *header) (first entry) {
+	if p.table.timers.nextDue() > by {
 		return nil
 	}
 
-	for _, e := range f.timers {
+	for _, e := range p.table.timers {
 		switch e := e.(type) {
 		case *openInterval:
 		case *agent:
-			if e.isLoggedOut() || f.agentExpiry(e) <= by {
+			if e.isLoggedOut() || p.table.intervals.agentExpiry(e) <= by {
 				continue
 			}
 		default:
@@ -84,42 +82,30 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 
 // preview returns the message of an entry returned by nextOverdue, without changing the
 // fold.
-func (f *Fold) preview(of entry) Performance {
+func (p *performances) preview(of entry) Performance {
 	k := of.commonHeader().key
 	if a, ok := of.(*agent); ok {
-		k.start = f.intervalStart(a.CreditedMS)
+		k.start = p.table.intervals.startOf(a.CreditedMS)
 	}
 
 	k.kind = kindAgent
-	r := f.copyOfRow(k)
+	r := p.copyOfRow(k)
 	// The time in the current state is not in the row yet: Advance would add it with the next event.
-	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
-		end := (k.start + f.intervalSeconds()) * 1000
+	if a, ok := p.table.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
+		end := (k.start + p.table.intervals.seconds()) * 1000
 		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))
 	}
 
-	return f.performanceOf(r)
+	return p.messageOf(r)
 }
 
 // copyOfRow returns a copy of an agent's row, or an empty one.
-func (f *Fold) copyOfRow(k key) *AgentRow {
-	r, ok := f.entries[k].(*AgentRow)
+func (p *performances) copyOfRow(k key) *AgentRow {
+	r, ok := p.table.entries[k].(*AgentRow)
 	if !ok {
 		return &AgentRow{header: header{key: k}}
 	}
 	c := *r
 	c.BreakMSByReason = maps.Clone(r.BreakMSByReason)
 	return &c
-}
-
-// openIntervalOf adds the open interval of a new row.
-func (f *Fold) openIntervalOf(r *AgentRow) {
-	k := r.key
-	k.kind = kindOpenInterval
-	f.add(&openInterval{header: header{key: k}, Seen: int64(f.lastFolded)})
-}
-
-// intervalDue returns the id from which the interval that begins at start is closed.
-func (f *Fold) intervalDue(start int64) event.ID {
-	return event.ID((start+f.intervalSeconds())*int64(time.Second)) + event.ID(closeAfter)
 }

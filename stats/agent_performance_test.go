@@ -82,8 +82,9 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 		for i := range events {
 			if i > 0 && events[i].ID > events[i-1].ID+event.ID(time.Minute) {
 				previewed, by := messages{}, events[i].ID
-				for e := f.nextOverdue(by, nil); e != nil; e = f.nextOverdue(by, e.commonHeader()) {
-					p := f.preview(e)
+				all := f.performances
+				for e := all.nextOverdue(by, nil); e != nil; e = all.nextOverdue(by, e.commonHeader()) {
+					p := all.preview(e)
 					previewed.add(t, p.Identity.String(), string(p.Row))
 				}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/event/state"
 )
 
 // alert is one alert of one rule for one queue, agent or feed: the value of a record with the
@@ -40,19 +41,30 @@ type feed struct {
 // the settings.
 const feedAge = 24 * time.Hour
 
+// foldFeed updates the state of the feed that an event is about.
+func foldFeed(t *entryTable, e *state.Event) {
+	name := e.Facts.Reason
+	if name == "" || len(name) > maxTextBytes {
+		return
+	}
+
+	k := newKey(kindFeed, e.Account, name, 0)
+	known, ok := t.entries[k].(*feed)
+	if !ok {
+		known = &feed{header: header{key: k}, Seen: e.ID}
+		t.add(known)
+	}
+
+	known.Connected, known.Seen = e.Facts.Name == event.NameFeedConnected, e.ID
+	t.recordChange(known)
+}
+
 // AlertMessage is the event of the begin or the end of an alert, to produce.
 type AlertMessage struct {
 	Account  string
 	At       time.Time
 	Data     []byte
 	Identity event.Identity
-}
-
-// TakeAlerts returns the messages that became due since the last call.
-func (f *Fold) TakeAlerts() []AlertMessage {
-	due := f.alertMessages
-	f.alertMessages = nil
-	return due
 }
 
 // newAlertID returns the id of the alert that begins at since, and nowhere else.
@@ -99,8 +111,8 @@ func secondsOf(ms int64) json.Number {
 	return json.Number(strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64))
 }
 
-// announce adds the message of an alert's begin or end to those to produce.
-func (f *Fold) announce(a *alert, name event.Name, atMS int64, number uint64) {
+// message returns the message of the alert's begin or end.
+func (a *alert) message(name event.Name, atMS int64, number uint64) AlertMessage {
 	data := struct {
 		Event     event.Name  `json:"event"`
 		AccountID string      `json:"account_id"`
@@ -112,7 +124,6 @@ func (f *Fold) announce(a *alert, name event.Name, atMS int64, number uint64) {
 		panic(err) // marshalling texts and numbers cannot fail
 	}
 
-	f.alertMessages = append(f.alertMessages,
-		AlertMessage{Account: data.AccountID, At: time.UnixMilli(atMS), Data: value,
-			Identity: event.Identity{Run: a.key.id.Value(), Number: number}})
+	return AlertMessage{Account: data.AccountID, At: time.UnixMilli(atMS), Data: value,
+		Identity: event.Identity{Run: a.key.id.Value(), Number: number}}
 }

@@ -42,11 +42,11 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	case w.followsFeeds():
 		next = now.Add(feedPollEvery)
 	// Rules come into force without an event: they are read at least this often.
-	case len(w.fold.reviews) > 0:
+	case len(w.fold.alerts.reviews) > 0:
 		next = now.Add(alertConfigAge)
 	}
 
-	due := w.fold.nextAlertDue()
+	due := w.fold.alerts.reviews.nextDue()
 	if due == never {
 		return next
 	}
@@ -69,7 +69,7 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	now := time.Now()
 	dueBefore := event.FirstID(now.Add(-alertDueAfter), w.partition)
-	due := w.fold.nextAlertDue()
+	due := w.fold.alerts.reviews.nextDue()
 	timePassed := due <= dueBefore && now.Sub(w.causes.triedAt) >= causeEvery
 	if timePassed {
 		w.causes.triedAt = now
@@ -79,7 +79,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 		return nil
 	}
 
-	if len(w.fold.reviews) > 0 {
+	if len(w.fold.alerts.reviews) > 0 {
 		if err := w.readConfigs(ctx, now); err != nil { // no event has done so
 			return err
 		}
@@ -88,7 +88,8 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	records := w.feedCauses(ctx, now)
 	// The end of the log was reached after the time: no event that was there before is left.
 	if timePassed && idle.After(due.Time()) {
-		account := w.fold.alertDue(dueBefore, func(account string) bool { return w.accountExists(ctx, account) })
+		exists := func(account string) bool { return w.accountExists(ctx, account) }
+		account := w.fold.alerts.dueAccount(dueBefore, exists)
 		if account != "" {
 			records = append(records,
 				w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))
@@ -104,12 +105,12 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 	if !known {
 		return nil
 	}
-	if len(states) == 0 && w.fold.counts[kindFeed] == 0 {
+	if len(states) == 0 && w.fold.table.counts[kindFeed] == 0 {
 		return nil
 	}
 
 	// A connected feed that is gone from the settings is told as disconnected.
-	for k, e := range w.fold.entries {
+	for k, e := range w.fold.table.entries {
 		f, isFeed := e.(*feed)
 		if isFeed && f.Connected &&
 			!slices.ContainsFunc(states,
@@ -120,7 +121,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 
 	for _, s := range states {
 		k := newKey(kindFeed, s.Account, s.Name, 0)
-		f, told := w.fold.entries[k].(*feed)
+		f, told := w.fold.table.entries[k].(*feed)
 		// Told again before feedAge, in which the fold would forget it.
 		same := told && f.Connected == s.Connected && now.Sub(f.Seen.Time()) < feedRepeat
 		if same || now.Sub(w.causes.feeds[k]) < feedCauseEvery || !w.accountExists(ctx, s.Account) {
@@ -147,7 +148,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 // followsFeeds reports whether the partition has or had a feed.
 func (w *worker) followsFeeds() bool {
 	states, _ := w.feeds.statesOf(w.partition)
-	return len(states) > 0 || w.fold.counts[kindFeed] > 0
+	return len(states) > 0 || w.fold.table.counts[kindFeed] > 0
 }
 
 func (w *worker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }

@@ -131,7 +131,7 @@ func BenchmarkMemory(b *testing.B) {
 		fold.Flush(func(Record) {})
 		collect()
 		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(fold.entries)), "B/"+name)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(fold.table.entries)), "B/"+name)
 		runtime.KeepAlive(events)
 		runtime.KeepAlive(fold)
 	}

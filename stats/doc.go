@@ -12,7 +12,11 @@
 // The fold reads no clock: changes by time alone (an entry expires, an agent without an
 // event gets the time of the interval that has ended) happen with the first event whose
 // id is late enough, at most maxDuePerEvent entries with each event, in the order of
-// Fold.timers, which is total.
+// entryTable.timers, which is total.
+//
+// Fold only says who is asked in which order. The entries are in entryTable, which knows when each is due
+// and what has changed; rows opens rows in it; agentFold and callFold change the entries for an event of an
+// agent and of a call; performances and alertWatches find in it which messages are due. None knows Fold.
 //
 // An event counts at the time reported by its source, unless that is more than
 // state.MaxClockSkew after its id. Events whose interval ended more than
@@ -51,9 +55,9 @@
 //
 // The same fold finds the alerts of queues, agents and feeds (docs/alerts.md). A watch is what
 // they look at, made from the entries and not stored. It is reviewed after each event that changes
-// it, and at the time at which it may change without one (watch.due, in Fold.reviews), as of exactly
+// it, and at the time at which it may change without one (its due, in alertWatches.reviews), as of exactly
 // that time, however late the next event comes: at most maxReviews with each event. A process that
-// takes over finds the same times from the entries (Fold.reviewTime). An alert has its id from the
+// takes over finds the same times from the entries (alertWatch.reviewTime). An alert has its id from the
 // event id since which its condition holds; its two messages have an identity each, and are
 // produced before the position, like those of agents. The rules are on cc.queues, in force
 // alertConfigLead after they were written; who inherits from whom is written there too.
@@ -100,11 +104,14 @@
 //
 // Read entry.go and fold.go: the figures are a fold. Then partition_worker.go.
 //
-//   - entry.go, entry_view.go: an entry of cc.stats, and the entries in memory
-//   - fold.go, fold_call.go, fold_agent.go, entry_timers.go: the fold: what an event of a call or an
-//     agent changes, and what time changes
-//   - alert_watch.go, alert.go, alert_rule.go, alert_config.go: alerts: what is watched, an
-//     alert and its events, the rules, their versions on cc.queues
+//   - entry.go, entry_table.go, entry_timers.go, entry_view.go: an entry of cc.stats, the entries in memory,
+//     which is due first, and what a reader of the topic has
+//   - intervals.go, rows.go: when an entry is due; the rows, and what an account may have
+//   - fold.go, fold_call.go, fold_agent.go: the fold: what an event of a call or an agent changes, and what
+//     time changes
+//   - alert_watches.go, alert_watch.go, alert.go, alert_rule.go, alert_config.go: alerts: when they are
+//     reviewed, what is watched of one queue or agent, an alert and its events, the rules, their versions on
+//     cc.queues
 //   - alert_causes.go, feed_watch.go: events for the time and for feeds, and the states of feeds
 //   - parse_alert_and_call.go: alerts and calls of cc.stats, for package figures
 //   - agent_performance.go, performance_messages.go: figures of agents as messages on the channel

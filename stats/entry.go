@@ -2,8 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -104,7 +102,7 @@ type entry interface {
 type header struct {
 	key        key
 	due        event.ID // the id at which the entry expires or time is added to it
-	timerIndex int      // index in Fold.timers
+	timerIndex int      // index in the timers that hold it
 }
 
 func (h *header) commonHeader() *header { return h }
@@ -204,8 +202,6 @@ type agent struct {
 	Queues     []string    `json:"queues,omitempty"`       // those in which it is a member, sorted
 	Paused     []string    `json:"paused,omitempty"`       // those of Queues in which it is paused
 	Seen       int64       `json:"seen"`                   // the last event about it, for its expiry
-
-	counted countedAgent
 }
 
 // Append appends the row's JSON object.
@@ -284,64 +280,4 @@ func appendFigures(dst []byte, figures []figure) []byte {
 		dst = strconv.AppendInt(dst, f.value, 10)
 	}
 	return dst
-}
-
-var errInterval = errors.New("a row of another interval length")
-
-// encode returns the value of an entry's record.
-func (f *Fold) encode(e entry) []byte {
-	switch e := e.(type) {
-	case *QueueRow:
-		return e.Append(make([]byte, 0, 512), f.intervalSeconds())
-	case *AgentRow:
-		return e.Append(make([]byte, 0, 384), f.intervalSeconds())
-	}
-
-	value, err := json.Marshal(e) // marshalling texts and numbers cannot fail
-	if err != nil {
-		panic(err)
-	}
-
-	return value
-}
-
-// decode parses the value of a record.
-func (f *Fold) decode(k key, value []byte) (entry, error) {
-	var e entry
-	switch k.kind {
-	case kindQueue:
-		e = &QueueRow{}
-	case kindAgent:
-		e = &AgentRow{}
-	case kindOpenCall:
-		e = &call{}
-	case kindOpenAgent:
-		e = &agent{}
-	case kindOpenInterval:
-		e = &openInterval{}
-	case kindAlert:
-		e = &alert{}
-	case kindFeed:
-		e = &feed{}
-	}
-
-	if k.kind == kindQueue || k.kind == kindAgent {
-		// A row of another length has the same key as one of this: the start alone does not tell.
-		var row struct {
-			Seconds int64 `json:"interval_seconds"`
-		}
-		if err := json.Unmarshal(value, &row); err != nil {
-			return nil, fmt.Errorf("reading a row: %w", err)
-		}
-		if row.Seconds != f.intervalSeconds() {
-			return nil, errInterval
-		}
-	}
-
-	if err := json.Unmarshal(value, e); err != nil {
-		return nil, fmt.Errorf("reading an entry: %w", err)
-	}
-
-	e.commonHeader().key = k
-	return e, nil
 }

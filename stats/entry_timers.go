@@ -3,6 +3,8 @@ package stats
 import (
 	"cmp"
 	"container/heap"
+
+	"trunkline/event"
 )
 
 // timers is a heap of entries by the event id at which they are due. Its order is
@@ -44,3 +46,11 @@ func (t *timers) Pop() any {
 func (t *timers) add(e entry)    { heap.Push(t, e) }
 func (t *timers) remove(e entry) { heap.Remove(t, e.commonHeader().timerIndex) }
 func (t *timers) fix(e entry)    { heap.Fix(t, e.commonHeader().timerIndex) }
+
+// nextDue returns the id at which the next entry is due, never if there is none.
+func (t timers) nextDue() event.ID {
+	if len(t) == 0 {
+		return never
+	}
+	return t[0].commonHeader().due
+}

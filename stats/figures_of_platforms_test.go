@@ -64,7 +64,7 @@ func foldCapture(t *testing.T, file string, thresholds Thresholds) *Fold {
 
 // sumOfQueue adds up the rows of a queue.
 func (f *Fold) sumOfQueue(queue string) (sum QueueRow) {
-	for k, e := range f.entries {
+	for k, e := range f.table.entries {
 		if r, ok := e.(*QueueRow); ok && k.id.Value() == queue {
 			sum.Offered += r.Offered
 			sum.Answered += r.Answered
@@ -81,7 +81,7 @@ func (f *Fold) sumOfQueue(queue string) (sum QueueRow) {
 }
 
 func (f *Fold) sumOfAgent(agent string) (sum AgentRow) {
-	for k, e := range f.entries {
+	for k, e := range f.table.entries {
 		if r, ok := e.(*AgentRow); ok && k.id.Value() == agent {
 			sum.Offered += r.Offered
 			sum.Answered += r.Answered

@@ -8,18 +8,25 @@ import (
 	"trunkline/event/state"
 )
 
-// foldAgent updates the event's agent and its figures. ofAnother: the event's call is
+// agentFold folds what events mean for agents: their states, the rows with their time, and the wrap-up in the
+// rows of queues.
+type agentFold struct {
+	table *entryTable
+	rows  *rows
+}
+
+// foldEvent updates the event's agent and its figures. ofAnother: the event's call is
 // known and another agent has it.
-func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
+func (f *agentFold) foldEvent(e *state.Event, ofAnother bool, at int64) {
 	facts := &e.Facts
 	if facts.AgentID == "" || len(facts.AgentID) > maxTextBytes {
 		return
 	}
 
 	// No row takes time from before: an old date would go through all intervals since.
-	at = max(at, e.ID.Milli()-f.rules.Late.Milliseconds())
+	at = max(at, e.ID.Milli()-f.table.intervals.late.Milliseconds())
 	k := newKey(kindOpenAgent, e.Account, facts.AgentID, 0)
-	a, known := f.entries[k].(*agent)
+	a, known := f.table.entries[k].(*agent)
 	if !known {
 		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
 	}
@@ -40,13 +47,13 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		if after == "" && !step && facts.Name != event.NameAgentQueueJoin {
 			return
 		}
-		if f.isFull(k) {
-			f.tooLate++
+		if f.rows.isFull(k) {
+			f.rows.leftOut++
 			return
 		}
 
 		a.Seen = int64(e.ID)
-		f.add(a)
+		f.table.add(a)
 	}
 
 	if after == event.Ringing && a.State != event.Ringing { // what follows is no repeat
@@ -59,17 +66,17 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 
 	reason := a.reasonAfter(facts, after)
 	if after != a.State || reason != a.Reason {
-		f.setAgentState(a, after, reason, at)
+		f.setState(a, after, reason, at)
 	}
 
 	a.AfterCall = next.AfterCall
 	a.foldMembership(facts)
 	if !before.KeepsCall(facts, after) {
-		a.updateCurrentCall(f, facts, ofAnother)
+		f.updateCurrentCall(a, facts, ofAnother)
 	}
 
 	a.Seen = int64(e.ID)
-	f.recordChange(a)
+	f.table.recordChange(a)
 }
 
 // foldMembership updates the queues of the agent. Whoever is offered a call of a queue is a member
@@ -122,23 +129,8 @@ func without(sorted []string, text string) []string {
 	return slices.Delete(slices.Clone(sorted), at, at+1)
 }
 
-// foldFeed updates the state of a feed.
-func (f *Fold) foldFeed(e *state.Event) {
-	name := e.Facts.Reason
-	if name == "" || len(name) > maxTextBytes {
-		return
-	}
-
-	k := newKey(kindFeed, e.Account, name, 0)
-	known, ok := f.entries[k].(*feed)
-	if !ok {
-		known = &feed{header: header{key: k}, Seen: e.ID}
-		f.add(known)
-	}
-
-	known.Connected, known.Seen = e.Facts.Name == event.NameFeedConnected, e.ID
-	f.recordChange(known)
-}
+// isLoggedOut reports whether no time is counted for the agent.
+func (a *agent) isLoggedOut() bool { return a.State == "" || a.State == event.Offline }
 
 // shownState returns the state of an event's agent after it, as cc.state has it; "" if a
 // message does not say it.
@@ -185,7 +177,7 @@ func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
 }
 
 // updateCurrentCall sets the agent's current call, as cc.state does.
-func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
+func (f *agentFold) updateCurrentCall(a *agent, facts *event.Facts, ofAnother bool) {
 	if a.State != event.Ringing && a.State != event.Talking {
 		a.Busy = ""
 		return
@@ -199,8 +191,8 @@ func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 	case event.NameQueueCallAnswered:
 		a.Busy = emptyIfTooLong(facts.CallID)
 		// The wrap-up that follows counts where the call counts: in the interval in which it entered the queue.
-		if c, ok := f.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
-			a.Queue, a.QueueStart = c.Queue, f.intervalStart(c.EnteredMS)
+		if c, ok := f.table.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
+			a.Queue, a.QueueStart = c.Queue, f.table.intervals.startOf(c.EnteredMS)
 		}
 	case event.NameCallAnswered, event.NameCallBridged, event.NameCallTransferred:
 		if facts.CallID != "" {
@@ -214,10 +206,10 @@ func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 }
 
 // countStep counts a step of a queue's call for the agent.
-func (f *Fold) countStep(a *agent, step event.Name, at int64) {
-	r := f.openAgentRow(a.key.account, a.key.id, f.intervalStart(at))
+func (f *agentFold) countStep(a *agent, step event.Name, at int64) {
+	r := f.rows.ofAgent(a.key.account, a.key.id, f.table.intervals.startOf(at))
 	if r == nil {
-		f.tooLate++
+		f.rows.leftOut++
 		return
 	}
 
@@ -231,11 +223,11 @@ func (f *Fold) countStep(a *agent, step event.Name, at int64) {
 	}
 }
 
-// setAgentState sets the agent's state from a time on. A time before the start of the current
+// setState sets the agent's state from a time on. A time before the start of the current
 // state is replaced by that start, so that no time counts twice when a clock is set
 // back. Time that is already counted up to the end of an interval moves to the new
 // state.
-func (f *Fold) setAgentState(a *agent, next event.State, reason string, at int64) {
+func (f *agentFold) setState(a *agent, next event.State, reason string, at int64) {
 	at = max(at, a.SinceMS)
 	// Rows have the current state up to CreditedMS: a later change adds what lacks, an earlier one takes back.
 	counted := max(at, a.CreditedMS)
@@ -269,16 +261,16 @@ func (a *agent) endsWrapUp(next event.State) bool {
 
 // addTime adds the time between two times to the rows of the agent, or subtracts it
 // with sign -1. The time is split at interval boundaries.
-func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign int64) {
+func (f *agentFold) addTime(a *agent, s event.State, reason string, from, to, sign int64) {
 	if s == "" || s == event.Offline {
 		return
 	}
 
 	var wrapUp int64
 	for from < to {
-		start := f.intervalStart(from)
-		until := min(to, (start+f.intervalSeconds())*1000)
-		r := f.openAgentRow(a.key.account, a.key.id, start)
+		start := f.table.intervals.startOf(from)
+		until := min(to, (start+f.table.intervals.seconds())*1000)
+		r := f.rows.ofAgent(a.key.account, a.key.id, start)
 		if r != nil {
 			r.add(s, reason, sign*(until-from))
 		}
@@ -294,10 +286,30 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 		return
 	}
 
-	r := f.openQueueRow(a.key.account, unique.Make(a.Queue), a.QueueStart)
+	r := f.rows.ofQueue(a.key.account, unique.Make(a.Queue), a.QueueStart)
 	if r != nil {
 		r.WrapUpMS += wrapUp
 	}
+}
+
+// creditInterval adds the time of an agent without an event up to the end of its interval.
+func (f *agentFold) creditInterval(a *agent) {
+	end := (f.table.intervals.startOf(a.CreditedMS) + f.table.intervals.seconds()) * 1000
+	f.addTime(a, a.State, a.Reason, a.CreditedMS, end, 1)
+	a.CreditedMS = end
+	f.table.recordChange(a)
+}
+
+// stopRinging makes an agent whose phone rang for the event's call available after another one has answered.
+func (f *agentFold) stopRinging(e *state.Event, id string, at int64) {
+	rang, ok := f.table.entries[newKey(kindOpenAgent, e.Account, id, 0)].(*agent)
+	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
+		return
+	}
+
+	f.setState(rang, state.InferredAgent{AfterCall: rang.AfterCall}.StateAfterCall(), "", at)
+	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
+	f.table.recordChange(rang)
 }
 
 // add adds time in a state to the row.

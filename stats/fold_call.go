@@ -7,13 +7,21 @@ import (
 	"trunkline/event/state"
 )
 
-// findCall returns the queue's call to which an event belongs, nil: none. Events of
+// callFold folds the events of queues' calls: what they change of the calls, of the rows of their queues, and
+// of the agents whose phones they stop ringing.
+type callFold struct {
+	table  *entryTable
+	rows   *rows
+	agents *agentFold
+}
+
+// callOf returns the queue's call to which an event belongs, nil: none. Events of
 // the switch name one of the legs: then the interaction identifies the call.
-func (f *Fold) findCall(e *state.Event) *call {
+func (f *callFold) callOf(e *state.Event) *call {
 	facts := &e.Facts
 	account := unique.Make(e.Account)
 	if facts.CallID != "" {
-		if c, ok := f.entries[key{account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
+		if c, ok := f.table.entries[key{account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
 			return c
 		}
 	}
@@ -21,15 +29,15 @@ func (f *Fold) findCall(e *state.Event) *call {
 	switch facts.Name {
 	case event.NameCallHeld, event.NameCallResumed, event.NameCallTransferred:
 		if facts.InteractionID != "" {
-			return f.newestCall(interaction{account, unique.Make(facts.InteractionID)})
+			return f.table.calls.newest(interaction{account, unique.Make(facts.InteractionID)})
 		}
 	}
 
 	return nil
 }
 
-// foldCall updates the event's call and the figures of its queue.
-func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
+// foldEvent updates the event's call, nil: none, and the figures of its queue.
+func (f *callFold) foldEvent(e *state.Event, c *call, at int64) {
 	facts := &e.Facts
 	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) &&
 		facts.Name != event.NameQueueCallEntered {
@@ -90,7 +98,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	}
 
 	c.Seen = int64(e.ID)
-	f.recordChange(c)
+	f.table.recordChange(c)
 }
 
 func isQueueCall(name event.Name) bool {
@@ -105,17 +113,17 @@ func isQueueCall(name event.Name) bool {
 func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
 
 // row returns the row that counts the call, nil if the row accepts no more events.
-func (f *Fold) row(c *call) *QueueRow {
-	r := f.openQueueRow(c.key.account, unique.Make(c.Queue), f.intervalStart(c.EnteredMS))
+func (f *callFold) row(c *call) *QueueRow {
+	r := f.rows.ofQueue(c.key.account, unique.Make(c.Queue), f.table.intervals.startOf(c.EnteredMS))
 	if r == nil {
-		f.tooLate++
+		f.rows.leftOut++
 	}
 	return r
 }
 
 // enterQueue begins a pass of a call through a queue, unless the event repeats the start of
 // the current one. c is the previous pass, nil: none.
-func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
+func (f *callFold) enterQueue(e *state.Event, c *call, at int64) {
 	queue := e.Facts.QueueID
 	if queue == "" || len(queue) > maxTextBytes || e.Facts.CallID == "" || len(e.Facts.CallID) > maxTextBytes {
 		return
@@ -139,7 +147,7 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 	if c == nil && e.Facts.InteractionID != "" {
 		// mod_callcenter has a new id for each queue, and ends the visit to the former
 		// one afterwards.
-		before := f.newestCall(interaction{unique.Make(e.Account), unique.Make(e.Facts.InteractionID)})
+		before := f.table.calls.newest(interaction{unique.Make(e.Account), unique.Make(e.Facts.InteractionID)})
 		if before != nil && before.Queue != queue && before.talking() {
 			f.transfer(before)
 		}
@@ -151,7 +159,7 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 // addCall creates the entry of a call that entered its queue at entered, and counts it
 // as offered. It returns nil if the event names no queue or call, if the interval
 // accepts no more events, or if the account may have no more calls.
-func (f *Fold) addCall(e *state.Event, entered int64) *call {
+func (f *callFold) addCall(e *state.Event, entered int64) *call {
 	facts := &e.Facts
 	if facts.QueueID == "" || len(facts.QueueID) > maxTextBytes || facts.CallID == "" ||
 		len(facts.CallID) > maxTextBytes {
@@ -161,9 +169,9 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
 		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID),
 		Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
-	before, again := f.entries[c.key]
-	if !again && f.isFull(c.key) {
-		f.tooLate++
+	before, again := f.table.entries[c.key]
+	if !again && f.rows.isFull(c.key) {
+		f.rows.leftOut++
 		return nil
 	}
 
@@ -174,10 +182,10 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 
 	r.Offered++
 	if again {
-		f.remove(before)
+		f.table.remove(before)
 	}
 
-	f.add(c)
+	f.table.add(c)
 	return c
 }
 
@@ -189,10 +197,13 @@ func (c *call) waitMS(facts *event.Facts, at int64) int64 {
 	return max(0, at-c.EnteredMS)
 }
 
-func (f *Fold) answer(e *state.Event, c *call, at int64) {
+func (f *callFold) answer(e *state.Event, c *call, at int64) {
 	// Also of a call that has ended: its end may be received before its answer.
 	if c.EndedMS == 0 || c.AnsweredMS == 0 {
-		f.stopRinging(e, c, at)
+		// The platform says nothing of the other's phone when this one answers.
+		if c.Agent != "" && c.Agent != e.Facts.AgentID {
+			f.agents.stopRinging(e, c.Agent, at)
+		}
 		if e.Facts.AgentID != "" {
 			c.Agent = emptyIfTooLong(e.Facts.AgentID)
 		}
@@ -221,7 +232,7 @@ func (f *Fold) answer(e *state.Event, c *call, at int64) {
 	}
 }
 
-func (f *Fold) abandon(e *state.Event, c *call, at int64) {
+func (f *callFold) abandon(e *state.Event, c *call, at int64) {
 	if c.AnsweredMS != 0 || c.Abandoned {
 		f.finish(e, c, at)
 		return
@@ -251,7 +262,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 
 // leave takes back that a caller hung up: the queue's time was over, or nobody was there to answer,
 // and the call goes on. Asterisk tells that it was abandoned first. wait_ms_max keeps its wait.
-func (f *Fold) leave(c *call) {
+func (f *callFold) leave(c *call) {
 	c.Abandoned, c.Short, c.TakenBack = false, false, true
 	r := f.row(c)
 	if r == nil {
@@ -268,7 +279,7 @@ func (f *Fold) leave(c *call) {
 }
 
 // finish ends a call that has not ended, and counts its talking time.
-func (f *Fold) finish(e *state.Event, c *call, at int64) {
+func (f *callFold) finish(e *state.Event, c *call, at int64) {
 	if c.EndedMS != 0 {
 		return
 	}
@@ -276,7 +287,7 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	// A hold lasts until the end at most: no event ends it later.
 	f.resume(c, at)
 	c.EndedMS = at
-	f.recordChange(c)
+	f.table.recordChange(c)
 
 	if c.AnsweredMS == 0 {
 		return
@@ -295,7 +306,7 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 }
 
 // resume ends a hold.
-func (f *Fold) resume(c *call, at int64) {
+func (f *callFold) resume(c *call, at int64) {
 	if c.HeldMS == 0 {
 		return
 	}
@@ -307,7 +318,7 @@ func (f *Fold) resume(c *call, at int64) {
 }
 
 // transfer counts once that a call was transferred from its queue.
-func (f *Fold) transfer(c *call) {
+func (f *callFold) transfer(c *call) {
 	if c.Transferred {
 		return
 	}
@@ -316,23 +327,5 @@ func (f *Fold) transfer(c *call) {
 	if r != nil {
 		r.Transferred++
 	}
-	f.recordChange(c)
-}
-
-// stopRinging makes the agent whose phone rang for the call available after another
-// one has answered.
-func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
-	if c.Agent == "" || c.Agent == e.Facts.AgentID {
-		return
-	}
-
-	// The platform says nothing of this phone when another one answers.
-	rang, ok := f.entries[key{c.key.account, unique.Make(c.Agent), 0, kindOpenAgent}].(*agent)
-	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
-		return
-	}
-
-	f.setAgentState(rang, state.InferredAgent{AfterCall: rang.AfterCall}.StateAfterCall(), "", at)
-	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
-	f.recordChange(rang)
+	f.table.recordChange(c)
 }

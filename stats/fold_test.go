@@ -116,7 +116,7 @@ func (s *script) foldEvents() *Fold {
 
 func (f *Fold) queue(t *testing.T, queue, clock string) QueueRow {
 	t.Helper()
-	e, ok := f.entries[newKey(kindQueue, account, queue, f.intervalStart(clockTime(clock).UnixMilli()))]
+	e, ok := f.table.entries[newKey(kindQueue, account, queue, f.table.intervals.startOf(clockTime(clock).UnixMilli()))]
 	if !ok {
 		return QueueRow{}
 	}
@@ -131,7 +131,7 @@ func (f *Fold) queue(t *testing.T, queue, clock string) QueueRow {
 }
 
 func (f *Fold) agent(id, clock string) AgentRow {
-	e, ok := f.entries[newKey(kindAgent, account, id, f.intervalStart(clockTime(clock).UnixMilli()))]
+	e, ok := f.table.entries[newKey(kindAgent, account, id, f.table.intervals.startOf(clockTime(clock).UnixMilli()))]
 	if !ok {
 		return AgentRow{}
 	}
@@ -386,14 +386,14 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 		f.Apply(&s.events[len(s.events)-1])
 	}
 
-	if len(f.entries) != 0 || len(f.timers) != 0 || len(f.calls) != 0 {
-		t.Errorf("%d entries, %d timers, %d interactions are left", len(f.entries), len(f.timers), len(f.calls))
+	if len(f.table.entries) != 0 || len(f.table.timers) != 0 || len(f.table.calls) != 0 {
+		t.Errorf("%d entries, %d timers, %d interactions are left", len(f.table.entries), len(f.table.timers), len(f.table.calls))
 	}
 
 	s.late("09:07:00", "7+09:00:01", entered("sales", "late"))
 	f.Apply(&s.events[len(s.events)-1])
-	if len(f.entries) != 0 || f.Ignored() != 1 {
-		t.Errorf("an event that came days late: %d entries, %d ignored", len(f.entries), f.Ignored())
+	if len(f.table.entries) != 0 || f.Ignored() != 1 {
+		t.Errorf("an event that came days late: %d entries, %d ignored", len(f.table.entries), f.Ignored())
 	}
 }
 
@@ -514,7 +514,7 @@ func TestFiguresAddUp(t *testing.T) {
 			f.Apply(&events[i])
 		}
 
-		for _, e := range f.entries {
+		for _, e := range f.table.entries {
 			switch r := e.(type) {
 			case *QueueRow:
 				if r.Answered+r.Abandoned > r.Offered || r.AbandonedShort > r.Abandoned ||

@@ -102,7 +102,7 @@ func (w *worker) loadFigures(ctx context.Context) error {
 	}
 
 	w.metrics.queues.drop(w.partition)
-	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
+	w.metrics.queues.applyChanges(w.partition, w.fold.table, maps.Keys(w.fold.table.entries))
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
 
@@ -288,7 +288,7 @@ func (w *worker) writeChanges(ctx context.Context) error {
 	}
 
 	w.position.EventID = w.fold.Last()
-	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.dirty))
+	w.metrics.queues.applyChanges(w.partition, w.fold.table, maps.Keys(w.fold.table.dirty))
 	var records []kafka.Record
 	w.fold.Flush(func(r Record) { records = append(records, w.newRecord(r)) })
 
@@ -354,7 +354,7 @@ func (w *worker) repair(ctx context.Context) error {
 			"partition", w.partition,
 			"written", w.next, "end", end)
 		// A truncated topic has lost nobody knows what: each entry is compared, and so written.
-		for key := range w.fold.entries {
+		for key := range w.fold.table.entries {
 			last[key.String()] = nil
 		}
 	}
@@ -382,7 +382,7 @@ func (w *worker) repair(ctx context.Context) error {
 	}
 
 	for key, value := range last {
-		own := w.fold.recordValue(key)
+		own := w.fold.table.recordValue(key)
 		if bytes.Equal(own, value) && (own == nil) == (value == nil) {
 			continue
 		}
@@ -433,7 +433,7 @@ func (w *worker) countEntries(held bool) {
 	for i, kind := range kinds {
 		size := 0
 		if held {
-			size = w.fold.counts[i]
+			size = w.fold.table.counts[i]
 		}
 		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.sizes[i]))
 		w.sizes[i] = size

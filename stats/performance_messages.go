@@ -26,7 +26,7 @@ const (
 func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
-		end := time.Unix(int64(m.Identity.Number+1)*w.fold.intervalSeconds(), 0)
+		end := time.Unix(int64(m.Identity.Number+1)*w.fold.table.intervals.seconds(), 0)
 		if time.Since(end) > messageAge || !w.accountExists(ctx, m.Account) {
 			continue
 		}
@@ -100,7 +100,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		w.overdue = lastOverdueMessage{last: last}
 	}
 
-	e := w.fold.nextOverdue(dueBefore, w.overdue.entry)
+	e := w.fold.performances.nextOverdue(dueBefore, w.overdue.entry)
 	if e == nil {
 		return nil
 	}
@@ -108,5 +108,5 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	// A copy: the fold changes the header's due when the message's event comes.
 	header := *e.commonHeader()
 	w.overdue.entry = &header
-	return w.writeMessages(ctx, w.fold.preview(e))
+	return w.writeMessages(ctx, w.fold.performances.preview(e))
 }

@@ -53,7 +53,7 @@ func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
 
 // applyChanges applies the changed entries of a partition. It does nothing when the metrics
 // are disabled.
-func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key]) {
+func (m *queueMetrics) applyChanges(partition int, t *entryTable, changed iter.Seq[key]) {
 	if m.max == 0 {
 		return
 	}
@@ -74,10 +74,10 @@ func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key
 		case k.kind == kindQueue && k.start >= today:
 			id := (queueID{k.account.Value(), k.id.Value()})
 			if !added[id] {
-				added[id], p.days[id] = true, f.queueDay(k, today)
+				added[id], p.days[id] = true, t.queueDay(k, today)
 			}
 		case k.kind == kindOpenCall:
-			if c, ok := f.entries[k].(*call); ok && c.AnsweredMS == 0 && c.EndedMS == 0 {
+			if c, ok := t.entries[k].(*call); ok && c.AnsweredMS == 0 && c.EndedMS == 0 {
 				p.waiting[k] = waitingCall{queueID{k.account.Value(), c.Queue}, c.EnteredMS}
 			} else {
 				delete(p.waiting, k)
@@ -99,10 +99,10 @@ func dayOf(t time.Time) int64 {
 }
 
 // queueDay sums the rows of k's queue that begin on a day.
-func (f *Fold) queueDay(k key, day int64) queueDay {
+func (t *entryTable) queueDay(k key, day int64) queueDay {
 	d := queueDay{day: day}
-	for k.start = day; k.start < day+secondsPerDay; k.start += f.intervalSeconds() {
-		if r, ok := f.entries[k].(*QueueRow); ok {
+	for k.start = day; k.start < day+secondsPerDay; k.start += t.intervals.seconds() {
+		if r, ok := t.entries[k].(*QueueRow); ok {
 			d.add(queueDay{0, r.Offered, r.Answered, r.Abandoned, r.AbandonedShort, r.AnsweredWithin, r.WaitMS,
 				r.AbandonWaitMS})
 		}

@@ -54,7 +54,7 @@ func TestQueueMetricsAreTodaysFiguresAndTheCallsThatWait(t *testing.T) {
 		at("09:41:00", entered("sales", "c4")).
 		at("09:42:00", entered("sales", "c5")).foldEvents()
 	m, _ := newTestQueueMetrics(10, "09:43:00")
-	m.applyChanges(0, f, maps.Keys(f.entries))
+	m.applyChanges(0, f.table, maps.Keys(f.table.entries))
 	m.expect(t, `
 abandoned_short_total{account="acme",queue="sales"} 1
 abandoned_short_total{account="other",queue="other"} 0
@@ -84,7 +84,7 @@ waiting{account="other",queue="other"} 0`)
 		f.Apply(&s.events[i])
 	}
 
-	m.applyChanges(0, f, maps.Keys(f.dirty))
+	m.applyChanges(0, f.table, maps.Keys(f.table.dirty))
 	m.expect(t, `
 answered_total{account="acme",queue="sales"} 3
 answered_total{account="other",queue="other"} 0
@@ -100,7 +100,7 @@ func TestAQueueInTwoPartitionsIsAddedUp(t *testing.T) {
 	m, _ := newTestQueueMetrics(10, "09:43:00")
 	f := new(script).at("09:00:00", entered("sales", "c1")).foldEvents()
 	for partition := range 2 {
-		m.applyChanges(partition, f, maps.Keys(f.entries))
+		m.applyChanges(partition, f.table, maps.Keys(f.table.entries))
 	}
 
 	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 2\noffered_total{account=\"other\",queue=\"other\"} 0",
@@ -123,7 +123,7 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 	m, log := newTestQueueMetrics(5, "09:01:00")
 
 	for range 3 {
-		m.applyChanges(0, f, maps.Keys(f.entries))
+		m.applyChanges(0, f.table, maps.Keys(f.table.entries))
 		if n := testutil.CollectAndCount(m, "trunkline_queue_offered_total"); n != 6 {
 			t.Errorf("%d label sets", n)
 		}
@@ -145,7 +145,7 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 	}
 
 	off, _ := newTestQueueMetrics(0, "09:01:00")
-	off.applyChanges(0, f, maps.Keys(f.entries))
+	off.applyChanges(0, f.table, maps.Keys(f.table.entries))
 	if n := testutil.CollectAndCount(off); n != 0 {
 		t.Errorf("%d series with the metrics off", n)
 	}

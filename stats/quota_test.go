@@ -40,7 +40,7 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 	}
 
 	count := func(f *Fold) (flood, other int) {
-		for k := range f.entries {
+		for k := range f.table.entries {
 			if k.kind == kindQueue && k.account.Value() == "flood" {
 				flood++
 			}
@@ -57,8 +57,8 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 		t.Errorf("%d rows of the flood, %d of the other account", flood, other)
 	}
 
-	for k := range first.entries {
-		if _, same := again.entries[k]; !same {
+	for k := range first.table.entries {
+		if _, same := again.table.entries[k]; !same {
 			t.Errorf("folded again: no %v", k)
 		}
 	}
@@ -92,7 +92,7 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 	apply("flood", event.Facts{Name: event.NameAgentBreakStart, AgentID: "agent-0", State: event.Break})
 
 	count := map[string]int{}
-	for k := range f.entries {
+	for k := range f.table.entries {
 		count[k.account.Value()+" "+kinds[k.kind]]++
 	}
 
@@ -105,12 +105,12 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 		}
 	}
 
-	row := f.entries[newKey(kindQueue, "flood", "queue", f.intervalStart(at.UnixMilli()))].(*QueueRow)
+	row := f.table.entries[newKey(kindQueue, "flood", "queue", f.table.intervals.startOf(at.UnixMilli()))].(*QueueRow)
 	if row.Offered != rows*openPerRow {
 		t.Errorf("%d calls are counted as offered", row.Offered)
 	}
 
-	known := f.entries[newKey(kindOpenAgent, "flood", "agent-0", 0)].(*agent)
+	known := f.table.entries[newKey(kindOpenAgent, "flood", "agent-0", 0)].(*agent)
 	if known.State != event.Break {
 		t.Errorf("a known agent is %s", known.State)
 	}

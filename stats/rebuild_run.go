@@ -246,7 +246,7 @@ func (r *rebuildRun) keepExpired(e entry) {
 		return
 	}
 	// not below the id of the record that it replaces
-	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())}
+	ended := Record{Key: k.String(), Value: r.fold.table.encode(e), EventID: max(r.asOf, r.fold.Last())}
 	r.expiredRows = append(r.expiredRows, ended)
 	r.expiredBytes += 2*len(ended.Key) + len(ended.Value) + 128
 }
@@ -323,39 +323,37 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		return err
 	}
 
-	before := make(map[key][]byte, len(w.fold.entries))
-	for k, e := range w.fold.entries {
-		before[k] = w.fold.encode(e)
+	before := make(map[key][]byte, len(w.fold.table.entries))
+	for k, e := range w.fold.table.entries {
+		before[k] = w.fold.table.encode(e)
 	}
 
 	// What the rebuild lacks the beginning of is taken from the worker's fold instead.
-	for _, e := range slices.Collect(maps.Values(r.fold.entries)) {
+	for _, e := range slices.Collect(maps.Values(r.fold.table.entries)) {
 		if !r.isExact(e) {
-			r.fold.remove(e)
+			r.fold.table.remove(e)
 		}
 	}
 
-	for k, e := range w.fold.entries {
-		if _, ok := r.fold.entries[k]; !ok && !r.isExact(e) {
-			r.fold.insert(e)
+	for k, e := range w.fold.table.entries {
+		if _, ok := r.fold.table.entries[k]; !ok && !r.isExact(e) {
+			r.fold.table.insert(e)
 		}
 	}
 
 	r.fold.onExpire = nil
-	if r.fold.rules.Alerts != nil {
-		r.fold.scheduleReviews()
-	}
+	r.fold.alerts.begin()
 
 	// Its messages were produced when the events were folded first; only the differences are told.
 	r.fold.discard()
-	r.fold.announceDifferences(w.fold)
+	r.fold.alerts.announceDifferences(w.fold.table)
 	if err := w.writeAlerts(ctx, r.fold.TakeAlerts()); err != nil { // before the entries
 		return err
 	}
 
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)
-	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
+	w.metrics.queues.applyChanges(w.partition, w.fold.table, maps.Keys(w.fold.table.entries))
 	w.countEntries(true)
 
 	changed, err := w.writeReplaced(ctx, r, before)
@@ -366,41 +364,12 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	return err
 }
 
-// announceDifferences ends the alerts that had begun in the fold before and never did in this one,
-// and announces those that have begun here alone.
-func (f *Fold) announceDifferences(before *Fold) {
-	for _, e := range sortedEntries(before) {
-		a, ok := e.(*alert)
-		if !ok || a.StartedMS == 0 || a.EndedMS != 0 || f.entries[a.key] != nil {
-			continue
-		}
-
-		ended := *a
-		ended.header, ended.EndedMS = header{key: a.key}, f.lastFolded.Milli()
-		f.insert(&ended)
-		f.announce(&ended, event.NameAlertEnded, ended.EndedMS, 1)
-	}
-
-	for _, e := range sortedEntries(f) {
-		a, ok := e.(*alert)
-		if ok && a.StartedMS != 0 && a.EndedMS == 0 && before.entries[a.key] == nil {
-			f.announce(a, event.NameAlertStarted, a.StartedMS, 0)
-		}
-	}
-}
-
-// sortedEntries returns the entries of a fold in the order of their keys.
-func sortedEntries(f *Fold) []entry {
-	byKey := func(a, b entry) int { return a.commonHeader().key.compare(b.commonHeader().key) }
-	return slices.SortedFunc(maps.Values(f.entries), byKey)
-}
-
 // writeReplaced writes the rows of a rebuild and the entries that differ from the
 // previous ones, and returns the number of differences.
 func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[key][]byte) (changed int, err error) {
-	keys := slices.Collect(maps.Keys(w.fold.entries))
+	keys := slices.Collect(maps.Keys(w.fold.table.entries))
 	for k := range before {
-		if _, ok := w.fold.entries[k]; !ok {
+		if _, ok := w.fold.table.entries[k]; !ok {
 			keys = append(keys, k)
 		}
 	}
@@ -411,9 +380,9 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 
 	for _, k := range keys {
 		var value []byte
-		e, ok := w.fold.entries[k]
+		e, ok := w.fold.table.entries[k]
 		if ok {
-			value = w.fold.encode(e)
+			value = w.fold.table.encode(e)
 		}
 
 		// Unchanged rows are written too: readers may have lost them, and their database takes them again.

@@ -373,7 +373,7 @@ func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 			after, before = part, whole
 		}
 
-		after.announceDifferences(before)
+		after.alerts.announceDifferences(before.table)
 		told := announced{}
 		told.take(t, after)
 
@@ -386,5 +386,28 @@ func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 		if len(told) != 1 || len(began) != 1 {
 			t.Errorf("%s: %v after %v", name, told, began)
 		}
+	}
+}
+
+// An agent of whom the log has lost the beginning is taken from the fold before: it is still one of its queue.
+func TestARebuildCountsTheAgentsThatItTakesOver(t *testing.T) {
+	rules := testRules()
+	rules.Alerts = fixedAlerts{{Name: "nobody",
+		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
+	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00",
+		entered("sales", "c1"))
+
+	before, after := NewFold(rules), NewFold(rules)
+	for i := range s.events[:2] {
+		before.Apply(&s.events[i])
+	}
+
+	after.Advance(before.Last())
+	after.table.insert(before.table.entries[newKey(kindOpenAgent, account, "a1", 0)])
+	after.alerts.begin()
+	after.Apply(&s.events[2])
+
+	for _, a := range after.TakeAlerts() {
+		t.Errorf("%s", a.Data)
 	}
 }

@@ -289,7 +289,7 @@ func appended(e *state.Entry) string {
 
 // sums adds up the figures of one agent and of one queue.
 func (f *Fold) sums(agent, queue string) (a AgentRow, q QueueRow) {
-	for k, e := range f.entries {
+	for k, e := range f.table.entries {
 		switch row := e.(type) {
 		case *AgentRow:
 			if k.id.Value() == agent {

@@ -13,10 +13,10 @@ import (
 	"trunkline/internal/fault"
 )
 
-// waiting returns an App that can wait, and its log.
-func waiting() (*App, *bytes.Buffer) {
+// waiting returns a process that can wait, and its log.
+func waiting() (*process, *bytes.Buffer) {
 	var output bytes.Buffer
-	return &App{health: &health{}, log: slog.New(slog.NewTextHandler(&output, nil))}, &output
+	return &process{health: &health{}, log: slog.New(slog.NewTextHandler(&output, nil))}, &output
 }
 
 func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
