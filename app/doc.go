@@ -10,12 +10,12 @@
 // that a step which comes too early does not compile; a builder takes the base and what it uses of other roles.
 //
 //   - app.go, lifecycle.go: what is built in which order, and what ends it
-//   - setting_files.go, servers.go, backends.go, topics.go: the start: files, listeners and their
+//   - check_setting_files.go, servers.go, backends.go, topics.go: the start: files, listeners and their
 //     certificate, backends, topics
 //   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
-//   - feeds.go, raw_records.go, origination.go, phones.go, call_admission.go: feeds; calls and phones;
-//     records of our own on the raw topics
-//   - feed_states.go, account_tree.go: states and checks of feeds, the account tree, for alerts
+//   - feeds.go, own_event_publisher.go, origination.go, origination_admission.go, sip_server.go,
+//     sip_directory.go: feeds; records of our own on the raw topics; calls and phones
+//   - feed_status.go, feed_check.go, account_tree.go: states and checks of feeds, the account tree, for alerts
 //   - pipeline.go, fanout.go, stats.go, figures.go, reports.go, recordings.go, aisession.go, webhook.go,
 //     control.go, ai_platform_actions.go, purge.go: the builders of the other roles
 //   - handler.go: the routes of the roles, the board, and what the routes alone use

@@ -104,7 +104,7 @@
 //
 // Read entry.go and fold.go: the figures are a fold. Then partition_worker.go.
 //
-//   - entry.go, entry_table.go, entry_timers.go, entry_view.go: an entry of cc.stats, the entries in memory,
+//   - entry.go, entry_table.go, entry_timers.go, stats_topic_view.go: an entry of cc.stats, the entries in memory,
 //     which is due first, and what a reader of the topic has
 //   - intervals.go, rows.go: when an entry is due; the rows, and what an account may have
 //   - fold.go, fold_call.go, fold_agent.go: the fold: what an event of a call or an agent changes, and what
@@ -112,11 +112,11 @@
 //   - alert_watches.go, alert_watch.go, alert.go, alert_rule.go, alert_config.go: alerts: when they are
 //     reviewed, what is watched of one queue or agent, an alert and its events, the rules, their versions on
 //     cc.queues
-//   - alert_causes.go, feed_watch.go: events for the time and for feeds, and the states of feeds
+//   - alert_causes.go, feed_state_poller.go: events for the time and for feeds, and the states of feeds
 //   - parse_alert_and_call.go: alerts and calls of cc.stats, for package figures
 //   - agent_performance.go, performance_messages.go: figures of agents as messages on the channel
 //   - queue_config.go: thresholds of queues, on cc.queues
-//   - processor.go, partition_worker.go, worker_wakes.go, partition_fold.go: the loop of one partition
+//   - processor.go, partition_worker.go, wake_functions.go, partition_fold.go: the loop of one partition
 //     of cc.evt, what wakes it, and the log
 //   - rebuild_run.go, rebuild_requests.go: folding again, and the requests for it
 //   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of

@@ -70,9 +70,9 @@ func (w *worker) process(ctx context.Context) error {
 // position.
 func (w *worker) loadFigures(ctx context.Context) error {
 	began := time.Now()
-	var v *view
+	var v *topicView
 	err := w.retry(ctx, "reading the figures", func() (err error) {
-		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() },
+		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newTopicView() },
 			func(r *kafka.Record) { v.applyRecord(r) })
 		return err
 	})

@@ -47,7 +47,7 @@ type Processor struct {
 	rules    Rules
 	deps     Deps
 	rebuilds *rebuildRequests // nil: no rebuilds
-	feeds    *feedWatch       // nil: none
+	feeds    *feedStatePoller       // nil: none
 	metrics  *metrics
 	log      *slog.Logger
 }
@@ -70,7 +70,7 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 		p.rebuilds = &rebuildRequests{store: deps.Rebuilds, log: log}
 	}
 	if deps.Feeds != nil {
-		p.feeds = &feedWatch{feeds: deps.Feeds, log: log}
+		p.feeds = &feedStatePoller{feeds: deps.Feeds, log: log}
 	}
 
 	return p, nil

@@ -79,8 +79,8 @@ func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
 // readFigures returns what partition 0 of cc.stats says, and the last event folded.
 func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
 	t.Helper()
-	var v *view
-	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() },
+	var v *topicView
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newTopicView() },
 		func(r *kafka.Record) { v.applyRecord(r) })
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 
 // A batch without its position is not shown.
 func TestABatchCountsAsAWhole(t *testing.T) {
-	v := newView()
+	v := newTopicView()
 	v.applyRecord(&kafka.Record{Key: []byte("acme|open_agent|a1"), Value: []byte(`{}`)})
 	if len(v.live()) != 0 {
 		t.Error("a record counts before the position of its batch")

@@ -36,7 +36,7 @@ func goBenchmarks() []goBenchmark {
 		{folder: "stats", pattern: "^Benchmark(Fold|FoldRecords)$", time: "1x",
 			units: []string{"events/cpu-s", "ns/op"}, goal: "100 k"},
 		{folder: "stats", pattern: "^Benchmark(Memory|Replay)$", time: "1x", alone: true,
-			goal: "1,000 B, 300 B a row"},
+			goal: "agent and call 1,000 B"},
 		{folder: "stats/figures", pattern: "^BenchmarkReportOf400Days$", time: "3x", alone: true, goal: "500 ms"},
 		{folder: "fanout", pattern: "^Benchmark(SkippedEvent|ReplayFromRing|FirstSnapshot|MatchingTen)$", time: "1s",
 			units: perOp},

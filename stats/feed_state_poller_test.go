@@ -32,7 +32,7 @@ func (l *listedFeeds) FeedStates(context.Context) ([]FeedState, error) {
 func TestAWorkerIsWokenByTheFirstFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feeds := &listedFeeds{}
-		w := &feedWatch{feeds: feeds, log: slog.New(slog.DiscardHandler)}
+		w := &feedStatePoller{feeds: feeds, log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 

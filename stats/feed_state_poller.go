@@ -23,19 +23,19 @@ type Feeds interface {
 	FeedStates(ctx context.Context) ([]FeedState, error)
 }
 
-// feedWatch reads the states of the feeds.
-type feedWatch struct {
+// feedStatePoller reads the states of the feeds.
+type feedStatePoller struct {
 	feeds Feeds
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	read   bool // states are known
 	states []FeedState
-	wakes  workerWakes // of workers that know no feed
+	wakes  wakeFunctions // of workers that know no feed
 }
 
 // run reads the states until ctx ends.
-func (w *feedWatch) run(ctx context.Context) {
+func (w *feedStatePoller) run(ctx context.Context) {
 	for range retry.Rounds(ctx, feedPollEvery) {
 		states, err := w.feeds.FeedStates(ctx)
 		switch {
@@ -54,7 +54,7 @@ func (w *feedWatch) run(ctx context.Context) {
 
 // setWake sets the function that is called when the partition has a feed, at once if it has one already;
 // nil: none. It calls wake with w.mu locked.
-func (w *feedWatch) setWake(partition int, wake func()) {
+func (w *feedStatePoller) setWake(partition int, wake func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	isFollowed := slices.ContainsFunc(w.states, func(s FeedState) bool { return s.Partition == partition })
@@ -62,7 +62,7 @@ func (w *feedWatch) setWake(partition int, wake func()) {
 }
 
 // statesOf returns the states whose events are in a partition; ok is false before they are known.
-func (w *feedWatch) statesOf(partition int) (states []FeedState, ok bool) {
+func (w *feedStatePoller) statesOf(partition int) (states []FeedState, ok bool) {
 	if w == nil {
 		return nil, false
 	}

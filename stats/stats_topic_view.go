@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// view collects the records of a partition of cc.stats. Records become visible with
+// topicView collects the records of a partition of cc.stats. Records become visible with
 // the position of their batch, which is its last record.
-type view struct {
+type topicView struct {
 	values   map[string]stored
 	position *state.Position
 	staged   []stagedRecord // of a batch whose position has not been read yet
@@ -27,10 +27,10 @@ type stagedRecord struct {
 	stored
 }
 
-func newView() *view { return &view{values: map[string]stored{}} }
+func newTopicView() *topicView { return &topicView{values: map[string]stored{}} }
 
 // applyRecord adds the next record. It keeps no reference to it.
-func (v *view) applyRecord(r *kafka.Record) {
+func (v *topicView) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
 	if key != state.PositionKey {
 		// A rebuild's expired rows have no position of their own: the next batch's makes them visible.
@@ -70,7 +70,7 @@ func (v *view) applyRecord(r *kafka.Record) {
 }
 
 // live returns the values of keys that are not deleted.
-func (v *view) live() map[string][]byte {
+func (v *topicView) live() map[string][]byte {
 	values := make(map[string][]byte, len(v.values))
 	for key, s := range v.values {
 		if s.value != nil {
