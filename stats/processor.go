@@ -47,7 +47,7 @@ type Processor struct {
 	rules    Rules
 	deps     Deps
 	rebuilds *rebuildRequests // nil: no rebuilds
-	feeds    *feedStatePoller       // nil: none
+	feeds    *feedStatePoller // nil: none
 	metrics  *metrics
 	log      *slog.Logger
 }

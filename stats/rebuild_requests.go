@@ -94,7 +94,7 @@ type rebuildRequests struct {
 	mu           sync.Mutex
 	openRebuilds map[int]Rebuild // as stored, by partition
 	unreported   map[int]Rebuild // progress not stored yet
-	wakes        wakeFunctions     // of workers that wait for a request
+	wakes        wakeFunctions   // of workers that wait for a request
 }
 
 // run reads requests and stores progress until ctx ends.
