@@ -59,13 +59,13 @@
 //   - service.go, deps.go, settings.go, metrics.go: the service, what it needs, settings, metrics
 //   - twilio_call_update.go: the end and the transfer of a Twilio bot's call by REST, on any node
 //   - call_on_platform.go: transfer and hangup by the platform, where an ingress only has the audio
-//   - call.go, session_request.go, announcements.go, announcements_redis.go, dialplan_auth.go: a call, and
-//     how one is known before it comes: from the API, or from a dialplan
-//   - session.go, publish_events.go, ending.go, hangup_cause.go, provider_requests.go, trace.go: a session,
-//     its events, its end, what a provider may ask for, spans
+//   - call.go, session_request.go, announced_calls.go, announced_calls_redis.go, dialplan_auth.go: a call,
+//     and how one is known before it comes: from the API, or from a dialplan
+//   - session.go, publish_events.go, end_reason.go, hangup_cause.go, provider_requests.go, trace.go: a
+//     session, its events, its end, what a provider may ask for, spans
 //   - session_leases.go, session_leases_redis.go: how many sessions an account has
-//   - pacer.go, session_tick.go, playout.go, outbox.go, sleep_linux.go, sleep_other.go: every 20 ms: the
-//     timers, a tick, audio to the caller, audio to the provider
+//   - tick_scheduler.go, session_tick.go, playout.go, provider_send_queue.go, sleep_linux.go,
+//     sleep_other.go: every 20 ms: the timers, a tick, audio to the caller, audio to the provider
 //   - provider_connection.go, provider_dial.go, provider_message_handler.go, provider_connection_error.go,
 //     provider_test_call.go, reconnect.go: the connection to a provider: dialling, reading, its errors,
 //     the test of a provider, a second connection
