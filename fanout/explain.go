@@ -14,7 +14,7 @@ import (
 
 // An explanation says what became of one event at each connection. Nothing is written
 // for it while events are delivered: it follows from a connection's filter, from where
-// to where it is given events (connection_record.go), what waits in its queue, and the ring. A
+// to where it is given events (connection_history.go), what waits in its queue, and the ring. A
 // question goes to all nodes, since only the node of a connection knows.
 
 // Outcome is the delivery state of an event at one connection.
