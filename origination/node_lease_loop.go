@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"trunkline/internal/retry"
 )
 
 const (
 	renewalsPerLease    = 4
 	cancelCheckInterval = 500 * time.Millisecond // interval of the check for cancel requests of other nodes
-	purgeInterval       = 10 * time.Minute
 )
 
 // runMaintenance renews the node's lease, takes over the calls of nodes whose lease has expired, and
@@ -41,18 +38,6 @@ func (s *Service) runMaintenance(ctx context.Context) {
 
 		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, doing+" failed, will retry", "error", err)
-		}
-	}
-}
-
-// runPurge deletes old calls, keys and leases until ctx ends. It has its own goroutine because it may
-// take longer than a lease.
-func (s *Service) runPurge(ctx context.Context) {
-	for now := range retry.Ticks(ctx, purgeInterval) {
-		s.calls.expireEarly(now)
-		err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention))
-		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
 		}
 	}
 }
