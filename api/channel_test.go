@@ -288,3 +288,34 @@ func TestWithoutTheRole(t *testing.T) {
 		}
 	}
 }
+
+// Channel tokens end with a logout on both sets of paths, alone.
+func TestChannelLogout(t *testing.T) {
+	e := newEnv(t)
+	session := e.loginUser("alice")
+	exchange := func() string {
+		var s sessionView
+		e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(session.AccessToken), `{}`, &s)
+		return s.AccessToken
+	}
+
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		other := e.eventsToken("alice")
+		for name, token := range map[string]string{"password": e.eventsToken("alice"), "exchange": exchange()} {
+			e.want(http.StatusNoContent, "POST", prefix+"/logout", bearer(token), "", nil)
+			for _, path := range []string{"/snapshot", "/stats"} {
+				if w := e.do("GET", prefix+path, bearer(token), ""); w.Code != http.StatusUnauthorized {
+					t.Errorf("%s%s after a logout, %s: %d", prefix, path, name, w.Code)
+				}
+			}
+
+			e.want(http.StatusUnauthorized, "POST", prefix+"/logout", bearer(token), "", nil)
+		}
+
+		e.want(http.StatusOK, "GET", prefix+"/stats", bearer(other), "", nil)
+		e.want(http.StatusForbidden, "POST", prefix+"/logout", bearer(session.AccessToken), "", nil)
+		e.want(http.StatusUnauthorized, "POST", prefix+"/logout", header{"X-API-Key": e.key}, "", nil)
+	}
+
+	exchange() // the portal session is as it was
+}

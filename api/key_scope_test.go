@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +111,20 @@ func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 	w := e.want(401, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	if !strings.Contains(w.Body.String(), "expired") || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("%s %v", w.Body, w.Header())
+	}
+}
+
+func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
+	e := newEnv(t)
+	var made keyView
+	e.want(http.StatusCreated, "POST", keysPath, e.of("admin", ""), `{"name":"recordings"}`, &made)
+
+	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
+		t.Errorf("scopes %v", made.Scopes)
+	}
+
+	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2",
+		"/api/v2/audit?startDate=1&endDate=2", accountsPath} {
+		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
 	}
 }

@@ -1,48 +1,15 @@
 package cdrindex
 
 import (
-	"context"
-	"encoding/json"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"trunkline/event"
-	"trunkline/internal/jsonscan"
 	"trunkline/internal/kafka"
-	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
-	"trunkline/internal/testservice/testdb"
 )
 
 func ptr(n int64) *int64 { return &n }
-
-func TestARowComesBackAsItWas(t *testing.T) {
-	onBoth(t, func(t *testing.T, x *Index) {
-		full := event.CDR{
-			ID: "own id", AccountID: "acme", CallID: "c1", InteractionID: "i", OriginationCallID: "oc",
-			Direction: "outbound",
-			From:      `a"b`, To: "%_'\\", CallerIDName: "Zoë 日本", CallerIDNumber: "1", CalleeIDName: "=1+1",
-			CalleeIDNumber: "2",
-			Timestamp:      november, AnsweredTime: november + 1, EndedTime: november + 9,
-			DurationSeconds: ptr(9), BillingSeconds: ptr(8), RingingSeconds: ptr(0), HangupCause: "NORMAL_CLEARING",
-			PresenceID: "p", OtherLegCallID: "c0", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
-			CustomChannelVars: []byte(`{"a":[1]}`), RecordingID: "r", MediaServer: "m",
-		}
-		bare := event.CDR{ID: "x", AccountID: "acme", CallID: "c2", InteractionID: "i2", Timestamp: november + 1}
-		storeRows(t, x, full, bare)
-		page, err := x.List(t.Context(), inRange("acme", november, december))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if want := []event.CDR{bare, full}; !reflect.DeepEqual(page.Data, want) {
-			t.Errorf("got  %+v\nwant %+v", page.Data, want)
-		}
-	})
-}
 
 func TestTheNewestRecordIsTheRow(t *testing.T) {
 	const august = -80 * 24 * 3600
@@ -162,160 +129,6 @@ func TestWritersThatMeetAtACall(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
-	good := call("acme", "c", november)
-	with := func(change func(*event.CDR)) kafka.Record {
-		row := good
-		change(&row)
-		return record(row, 0, 1)
-	}
-
-	raw := func(value string) kafka.Record { return kafka.Record{Value: []byte(value)} }
-	for want, r := range map[string]kafka.Record{
-		"not a call record's JSON":              raw(`{"id":`),
-		"id: missing":                           raw(`{}`),
-		"account_id: missing":                   with(func(r *event.CDR) { r.AccountID = "" }),
-		"call_id: longer than 255 bytes":        with(func(r *event.CDR) { r.CallID = strings.Repeat("c", 10_000) }),
-		"interaction_id: holds a NUL character": with(func(r *event.CDR) { r.InteractionID = "a\x00b" }),
-		"from: longer than 1024 bytes":          with(func(r *event.CDR) { r.From = strings.Repeat("1", 1025) }),
-		"timestamp: out of range":               with(func(r *event.CDR) { r.Timestamp = 1 }),
-		"custom_sip_headers: want an object":    with(func(r *event.CDR) { r.CustomSIPHeaders = []byte(`[1]`) }),
-		"custom_channel_vars: want an object":   with(func(r *event.CDR) { r.CustomChannelVars = []byte(`"x"`) }),
-	} {
-		if _, err := decodeEntry(&r, 0); err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-
-	tooLate := with(func(r *event.CDR) { r.Timestamp = maxStart })
-	if _, err := decodeEntry(&tooLate, 0); err == nil {
-		t.Error("a call of 2100 was taken")
-	}
-}
-
-// A row is read as encoding/json writes it, and JSON that scanRow takes is that of a row.
-func FuzzScanRow(f *testing.F) {
-	full := call("acme", "c", november)
-	full.DurationSeconds, full.CallerIDName = ptr(0), "Zoë \"Z\" \n\u2028"
-	full.CustomSIPHeaders, full.CustomChannelVars = []byte(`{"a":"}\"{","b":{"c":[{}]}}`), []byte(`{}`)
-
-	for _, value := range []string{
-		string(record(full, 0, 1).Value), `{}`, `{"id":"a\n"}`, `{"timestamp":1,"timestamp":2}`, `{"timestamp":01}`,
-		`{"timestamp":1.0}`,
-		`{"timestamp":-1}`, `{"duration_seconds":null}`, `{"custom_sip_headers":{"a":}}`, `{"id":"a"}x`,
-		`{"id":"` + "\xff" + `"}`, `{"id":1}`, `{"timestamp":"1"}`, `[]`,
-		`{"timestamp":99999999999999999999}`, `{"id":"a",}`, `{"custom_sip_headers":{"a":1},"id":"b"}`,
-		`{"custom_sip_headers":[]}`,
-	} {
-		f.Add([]byte(value))
-	}
-
-	f.Fuzz(func(t *testing.T, value []byte) {
-		var got, want, again event.CDR
-		err := json.Unmarshal(value, &want)
-		if scanRow(value, &got) == nil && err != nil {
-			t.Errorf("%s was taken: %v", value, err)
-		}
-
-		written, failed := json.Marshal(&want)
-		tooDeep := failed == nil && jsonscan.Keys(nil).Scan(written, nil) != nil
-		if err != nil || failed != nil || tooDeep {
-			return
-		}
-
-		if err := scanRow(written, &again); err != nil || json.Unmarshal(written, &want) != nil ||
-			!reflect.DeepEqual(again, want) {
-			t.Errorf("%s\ngot  %+v\nwant %+v, %v", written, again, want, err)
-		}
-	})
-}
-
-func FuzzDecode(f *testing.F) {
-	r := record(call("acme", "c", november), 0, 1)
-	f.Add(r.Value, "0:1")
-	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`),
-		"x")
-
-	x := openIndex(f, Settings{}, testdb.SQLite(f))
-	f.Fuzz(func(t *testing.T, value []byte, position string) {
-		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
-		e, err := decodeEntry(&r, 0)
-		if err != nil {
-			return
-		}
-
-		if _, err := x.apply(context.Background(), batch{entries: []entry{e}, overwrite: true}); err != nil {
-			t.Errorf("the database refuses what decode took: %v", err)
-		}
-	})
-}
-
-func TestRetentionDropsWholeMonths(t *testing.T) {
-	now := time.Now()
-	month := func(ago int) int64 { return (monthOf(now.Unix()) - month(ago)).start() + 60 }
-	for kind, at := range map[string]func(*testing.T) sqldb.Config{
-		"sqlite":   func(t *testing.T) sqldb.Config { return testdb.SQLite(t) },
-		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
-	} {
-		t.Run(kind, func(t *testing.T) {
-			db := at(t)
-			storeRows(t, openIndex(t, Settings{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
-				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
-			x := openIndex(t, Settings{RetentionMonths: 2}, db)
-			all := inRange("acme", 0, endOfTime)
-
-			for range 2 {
-				if err := x.maintainPartitions(t.Context(), now); err != nil {
-					t.Fatal(err)
-				}
-
-				checkIDs(t, listCallIDs(t, x, all), "now", "m2")
-				if n := count(t, x, callsTable); n != 2 {
-					t.Errorf("%d calls are known", n)
-				}
-			}
-
-			if did := applyRecords(t, x, false,
-				record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
-				t.Errorf("what is too old: %+v", did)
-			}
-			if did := applyRecords(t, x, false,
-				record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
-				t.Errorf("what became too old: %+v", did)
-			}
-
-			checkIDs(t, listCallIDs(t, x, all), "now")
-		})
-	}
-}
-
-func TestPartitionsAreMadeAhead(t *testing.T) {
-	x := openIndex(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})
-	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	var group sync.WaitGroup
-
-	for range 4 { // nodes
-		group.Go(func() {
-			if err := x.maintainPartitions(context.Background(), now); err != nil {
-				t.Error(err)
-			}
-			x.clearKnownPartitions()
-		})
-	}
-
-	group.Wait()
-	err := x.db.BulkTx(t.Context(), func(tx *sqldb.BulkTx) error {
-		existing, err := listPartitions(t.Context(), tx)
-		if len(existing) != 3 {
-			t.Errorf("got %v", existing)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // An Asterisk without the mapping of the sequence sends a record with the same call id for every phone of

@@ -10,5 +10,5 @@
 //
 // The binary is built once per run, with -race when the tests are; a data race
 // or a panic in a server's log fails the test that started it. A server never
-// outlives the test binary (see launch).
+// outlives the test binary (see startChild).
 package e2e

@@ -84,3 +84,18 @@ func BenchmarkParsePosition(b *testing.B) {
 		}
 	}
 }
+
+func FuzzParsePosition(f *testing.F) {
+	f.Add("3:123456")
+	f.Add("3:123456@7")
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePosition(s)
+		if err != nil {
+			return
+		}
+
+		if again, err := ParsePosition(p.String()); err != nil || again != p {
+			t.Fatalf("%q: %v became %v", s, p, again)
+		}
+	})
+}

@@ -1,8 +1,6 @@
 package fanout
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"net/http"
@@ -55,18 +53,6 @@ func set(partitions ...int) (s partitionSet) {
 		s.add(p)
 	}
 	return s
-}
-
-func TestPartitionSet(t *testing.T) {
-	s := set(0, 63, 64, 1023)
-	if got := slices.Collect(s.all()); !slices.Equal(got, []int{0, 63, 64, 1023}) {
-		t.Errorf("got %v", got)
-	}
-	s.remove(64)
-	if s.has(64) || !s.has(63) || s != set(63).union(set(0, 1023)) || s.minus(s) != set() || s.empty() ||
-		!set().empty() {
-		t.Errorf("got %v", slices.Collect(s.all()))
-	}
 }
 
 func TestPartitionsOfAFilter(t *testing.T) {
@@ -424,29 +410,6 @@ func TestThePastOfAPartitionIsReadByWhoResumesIntoIt(t *testing.T) {
 	}
 }
 
-// A cursor has the partitions of its subscriber alone, and a bounded size with all
-// that there can be.
-func TestSizeOfACursor(t *testing.T) {
-	tracker := cursorTracker{logID: logID{1, 2, 3, 4, 5, 6, 7, 8}, partitions: event.MaxPartitions,
-		lastID: event.NextID(0, 1_795_000_000_123, 3)}
-	tracker.advance(700, position{1 << 40, 1 << 39, 5})
-
-	if got := tracker.cursor(); len(got) > 70 {
-		t.Errorf("one partition: %d bytes", len(got))
-	}
-
-	for p := range event.MaxPartitions {
-		tracker.advance(p, position{10_000_000_000 + int64(p), 10_000_000_000 - int64(p), 5})
-	}
-
-	if got := tracker.cursor(); len(got) > 14<<10 {
-		t.Errorf("all partitions: %d bytes", len(got))
-	}
-	if _, err := parseSince(tracker.cursor()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
 	now := time.Now()
 	tracker := cursorTracker{partitions: 8}
@@ -530,16 +493,6 @@ func TestTheDeliveryLagIsThatOfWhatIsFollowed(t *testing.T) {
 	}
 }
 
-func TestACursorOfVersionTwoIsRead(t *testing.T) {
-	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 20)...)
-	n := startNode(t, Config{}, log, directory, newPresence(), false)
-	// Log 1, offset 8 with the epoch 0, source 7.
-	if got := n.dial(t, directory.token("root", nil, nil), "since=.AgEAAAAAAAAAEQEC").numbers(12); got[0] != 8 {
-		t.Errorf("from %d", got[0])
-	}
-}
-
 // A cluster whose normalizers have been replaced one after the other: some
 // partitions are complete from an offset on, of others nothing is known. Its clients
 // come with cursors of the version before, which have all partitions.
@@ -606,22 +559,4 @@ func TestAPartitionIsFollowedUpToWhereItIsComplete(t *testing.T) {
 	if got := sub.numbers(1); got[0] != 1 {
 		t.Errorf("got %v", got)
 	}
-}
-
-// cursorOfVersionTwo is a cursor of the version before: of every partition.
-func cursorOfVersionTwo(log logID, last event.ID, positions []position) string {
-	raw, epoch := append([]byte{cursorV2}, log[:]...), int32(unknownEpoch)
-	for _, p := range positions {
-		if p.epoch == epoch {
-			raw = binary.AppendUvarint(raw, uint64(p.next)<<1)
-		} else {
-			epoch = p.epoch
-			raw = binary.AppendUvarint(raw, uint64(p.next)<<1|1)
-			raw = binary.AppendUvarint(raw, uint64(epoch+1))
-		}
-
-		raw = binary.AppendVarint(raw, p.next-p.source)
-	}
-
-	return last.String() + "." + base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -133,48 +132,6 @@ func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	}
 }
 
-// TestCursorsLoseAndRepeatNothing breaks clients at random while two nodes
-// follow four partitions, and resumes them on either node.
-func TestCursorsLoseAndRepeatNothing(t *testing.T) {
-	const (
-		partitions = 4
-		perEach    = 1500
-		clients    = 6
-	)
-	log, directory, presence := newMemoryLog(partitions), newDirectory(), newPresence()
-	nodes := []*node{
-		startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: 20_000}}, log, directory, presence, false),
-		startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: 1}}, log, directory, presence, false),
-	}
-	token := directory.token("root", nil, nil)
-	var work sync.WaitGroup
-	start := make(chan struct{})
-
-	for c := range clients {
-		random := rand.New(rand.NewPCG(1, uint64(c)))
-		first := nodes[c%2].dial(t, token, "cursor=true")
-		work.Go(func() {
-			<-start
-			follow(t, nodes, token, first, random, partitions*perEach)
-		})
-	}
-
-	close(start)
-	for i := 0; i < perEach; i += 50 {
-		for p := range partitions {
-			sources := runNode(i, i+50)
-			if i > 0 { // a normalizer that ran twice
-				sources = append(runNode(i-7, i), sources...)
-			}
-			log.put(p, "root", event.QueueCall, sources...)
-		}
-
-		time.Sleep(30 * time.Millisecond) // longer than a second in all, so that cursors come
-	}
-
-	work.Wait()
-}
-
 // follow reads until it has want events, breaking off at random. What came
 // after the last cursor is forgotten at a break, since it will come again.
 func follow(t *testing.T, nodes []*node, token string, c *testClient, random *rand.Rand, want int) {
@@ -260,31 +217,6 @@ func redial(t *testing.T, n *node, token, cursor string) *testClient {
 	return &testClient{t, ws}
 }
 
-func TestCursorOfAnotherClusterIsGone(t *testing.T) {
-	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{}, log, directory, newPresence(), false)
-
-	token := directory.token("root", nil, nil)
-	id := log.put(0, "root", event.QueueCall, 0)[0]
-	refused := func(name string, log logID, positions ...position) {
-		t.Helper()
-		eventually(t, name+" is refused", func() bool { // the log's bounds are looked up at most a moment ago
-			ws, response, err := n.tryDial(token, "since="+cursorOf(log, id, positions))
-			if err == nil {
-				_ = ws.Close()
-			}
-			return err != nil && response.StatusCode == 410
-		})
-	}
-
-	refused("more partitions", logID{}, positionAt(0), positionAt(0))
-	refused("beyond the end", logID{1}, position{2, 1, 0})
-	refused("another life", logID{2}, position{1, 0, 0})
-	log.put(0, "root", event.QueueCall, 1, 2)
-	log.trim(0, 2)
-	refused("before the log", logID{1}, positionAt(0))
-}
-
 // Clients take 404 for the last word.
 func TestAResumeWhileTheTopicIsMissingIsToldToRetry(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
@@ -305,43 +237,6 @@ func TestAResumeWhileTheTopicIsMissingIsToldToRetry(t *testing.T) {
 			return err != nil
 		})
 	}
-}
-
-func TestCursorOfANewerVersionIsForAnotherNode(t *testing.T) {
-	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{}, log, directory, newPresence(), false)
-	token := directory.token("root", nil, nil)
-
-	id := log.put(0, "root", event.QueueCall, 0)[0].String() + "."
-	for since, want := range map[string]int{
-		id + base64.RawURLEncoding.EncodeToString([]byte{cursorV3 + 1, 1, 2, 3}): 503,
-		id + base64.RawURLEncoding.EncodeToString([]byte{cursorReserved}):        503,
-		id + base64.RawURLEncoding.EncodeToString([]byte{cursorReserved + 1}):    400,
-		id + base64.RawURLEncoding.EncodeToString([]byte{cursorV3, 1, 2, 3}):     400,
-		id + "cursor": 400,
-	} {
-		_, response, err := n.tryDial(token, "since="+since)
-		if err == nil || response == nil || response.StatusCode != want {
-			t.Errorf("%s: %v %v, want %d", since, response, err, want)
-		}
-	}
-}
-
-// cursorOf is a cursor with a position of every partition.
-func cursorOf(log logID, last event.ID, positions []position) string {
-	at := resumePoint{id: last, log: log, partitions: len(positions)}
-	for p, position := range positions {
-		at.positions = append(at.positions, partitionPosition{p, position})
-	}
-	return cursorText(at)
-}
-
-func cursorText(at resumePoint) string {
-	c := newCursor(at.log, at.partitions)
-	for _, p := range at.positions {
-		c.add(p)
-	}
-	return c.encode(at.id)
 }
 
 func FuzzParseSince(f *testing.F) {

@@ -1,16 +1,12 @@
 package fanout
 
 import (
-	"bufio"
 	"crypto/tls"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"trunkline/event"
 	"trunkline/identity"
@@ -185,95 +181,6 @@ func TestPermissionsReachOpenSockets(t *testing.T) {
 	}
 }
 
-func TestPeerThatTalksIsClosed(t *testing.T) {
-	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
-	token := n.directory.(*memoryDirectory).token("root", nil, nil)
-	sub := n.dial(t, token, "")
-
-	for range peerMessages {
-		if err := sub.ws.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	n.log.(*memoryLog).put(0, "root", event.QueueCall, 7)
-	if got := sub.numbers(1); got[0] != 7 {
-		t.Errorf("a little chatter is ignored, got %v", got)
-	}
-
-	_ = sub.ws.WriteMessage(websocket.TextMessage, []byte("hello"))
-	if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
-		t.Errorf("too much chatter: %v", e)
-	}
-}
-
-func TestPeerThatBreaksTheProtocolIsClosed(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), secure)
-		sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
-		if _, err := sub.ws.NetConn().Write([]byte{0xff, 0x00}); err != nil { // unmasked, reserved bits
-			t.Fatal(err)
-		}
-		if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
-			t.Errorf("got %v", e)
-		}
-
-		n.close()
-	}
-}
-
-func TestCloseIsAnswered(t *testing.T) {
-	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
-	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
-	_ = sub.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye"))
-	if e := sub.closed(); e.Code != websocket.CloseNormalClosure {
-		t.Errorf("got %v", e)
-	}
-	eventually(t, "the node forgets the connection",
-		func() bool { return n.subscribers.count()+n.subscribers.countDisconnecting() == 0 })
-}
-
-func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for timeouts")
-	}
-
-	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}},
-		newMemoryLog(1), newDirectory(), newPresence(), false)
-	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
-	pings := 0
-	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
-
-	if e := sub.closed(); e.Code != DisconnectSilent.Code || pings == 0 {
-		t.Errorf("silent peer after %d pings: %v", pings, e)
-	}
-}
-
-func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		log, directory := newMemoryLog(1), newDirectory()
-		n := startNode(t, Config{Settings: Settings{QueueBytes: 64 << 10}}, log, directory, newPresence(), secure)
-		stalled := n.dial(t, directory.token("root", nil, nil), "")
-		brisk := n.dial(t, directory.token("root", nil, nil), "")
-
-		const events = 30_000                                            // far more than socket buffers hold
-		for i := 0; i < events && n.subscribers.count() == 2; i += 500 { // its close frame waits for a few seconds only
-			log.put(0, "root", event.QueueCall, runNode(i, i+500)...)
-			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {
-				t.Fatalf("the brisk reader got %v after %d", got, i)
-			}
-		}
-
-		eventually(t, "the stalled one leaves the counts", func() bool { return n.subscribers.count() == 1 })
-		e := stalled.closed()
-		if e.Code != DisconnectTooSlow.Code || !strings.Contains(e.Text, "cc_evt_") {
-			t.Errorf("stalled reader: %v", e)
-		}
-
-		n.close()
-	}
-}
-
 func TestHealthAndStatsCoverTheCluster(t *testing.T) {
 	log, directory, presence := newMemoryLog(1), newDirectory(), newPresence()
 	a := startNode(t, Config{NodeID: "a"}, log, directory, presence, false)
@@ -331,130 +238,5 @@ func TestDrainSaysComeBack(t *testing.T) {
 	<-done
 	if _, response, _ := n.tryDial(directory.token("root", nil, nil), ""); response.StatusCode != 503 {
 		t.Errorf("while draining: %d", response.StatusCode)
-	}
-}
-
-// A client can tell the end of a stream from a broken connection.
-func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
-	for _, c := range []struct{ secure, http2 bool }{{false, false}, {true, false}, {true, true}} {
-		directory := newDirectory()
-		n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), c.secure)
-		token := directory.token("root", nil, nil)
-		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-			ForceAttemptHTTP2: c.http2}}
-		response, err := client.Get(n.url + "/stream?token=" + token)
-		if err != nil || response.StatusCode != 200 || (response.ProtoMajor == 2) != c.http2 {
-			t.Fatalf("%v %v", response, err)
-		}
-
-		directory.edit(func() { directory.revoked[token] = true })
-		body, err := io.ReadAll(response.Body)
-		if err != nil || !strings.HasSuffix(string(body), ": 4003 access revoked\n\n") {
-			t.Errorf("%+v: %v after %q", c, err, body)
-		}
-
-		_ = response.Body.Close()
-		client.CloseIdleConnections()
-	}
-}
-
-// A stream that asks for the past alone ends by itself, also where there is none.
-func TestAStreamOfThePastEnds(t *testing.T) {
-	directory := newDirectory()
-	token := directory.token("root", nil, nil)
-	read := func(n *node, query string) (status int, events int) {
-		t.Helper()
-		response, err := http.Get(n.url + "/stream?token=" + token + query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Error(err)
-		}
-
-		return response.StatusCode, strings.Count(string(body), "\ndata: ")
-	}
-
-	empty := startNode(t, Config{}, newMemoryLog(2), directory, newPresence(), false)
-	if status, events := read(empty, "&since=earliest&until=now"); status != 200 || events != 0 {
-		t.Errorf("of nothing: %d, %d events", status, events)
-	}
-
-	log := newMemoryLog(2)
-	log.put(0, "root", event.QueueCall, 0, 500)
-	log.put(1, "root", event.QueueCall, 0, 1, 2)
-	n := startNode(t, Config{}, log, directory, newPresence(), false)
-	if status, events := read(n, "&since=earliest&until=now"); status != 200 || events != 5 {
-		t.Errorf("of the past: %d, %d events", status, events)
-	}
-
-	for _, query := range []string{"&until=now", "&until=later&since=earliest"} {
-		if status, _ := read(n, query); status != 400 {
-			t.Errorf("%s answers %d", query, status)
-		}
-	}
-}
-
-func TestEventStreamCarriesCursors(t *testing.T) {
-	log, directory := newMemoryLog(2), newDirectory()
-
-	n := startNode(t, Config{}, log, directory, newPresence(), false)
-	token := directory.token("root", nil, nil)
-	stream := func(lastEventID string) *bufio.Scanner {
-		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, n.url+"/stream?token="+token, nil)
-		if lastEventID != "" {
-			request.Header.Set("Last-Event-ID", lastEventID)
-		}
-
-		response, err := http.DefaultClient.Do(request)
-		if err != nil || response.StatusCode != 200 {
-			t.Fatalf("%v %v", response, err)
-		}
-
-		t.Cleanup(func() { _ = response.Body.Close() })
-		return bufio.NewScanner(response.Body)
-	}
-
-	field := func(s *bufio.Scanner, name string) string {
-		for s.Scan() {
-			if v, ok := strings.CutPrefix(s.Text(), name+": "); ok {
-				return v
-			}
-		}
-
-		t.Fatal("stream ended")
-		return ""
-	}
-
-	first := stream("")
-	log.put(0, "root", event.QueueCall, 0, 1)
-	log.put(1, "root", event.QueueCall, 0, 1, 2)
-	var cursor string
-
-	for range 3 {
-		cursor = field(first, "id")
-		field(first, "data")
-	}
-
-	again := stream(cursor)
-	seen := field(again, "id")
-	if !strings.HasPrefix(seen, "cc_evt_") {
-		t.Errorf("id %q", seen)
-	}
-
-	field(again, "data")
-	field(again, "id")
-	log.put(0, "root", event.QueueCall, 2)
-
-	if data := field(again, "data"); !strings.Contains(data, `"n"`) {
-		t.Errorf("data %q", data)
-	}
-
-	field(again, "id")
-	if data := field(again, "data"); !strings.Contains(data, `"n":2`) {
-		t.Errorf("the event after the resumed ones is the new one: %q", data)
 	}
 }

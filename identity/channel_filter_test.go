@@ -92,3 +92,66 @@ func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
 		t.Errorf("%v, %d filters after the last token has expired", err, stored())
 	}
 }
+
+// largeFilter returns a filter that is stored, another one for each n.
+func largeFilter(n int) Filter {
+	f := Filter{QueueIDs: []string{fmt.Sprint("queue-", n)}}
+	for i := range 45 {
+		f.CallIDs = append(f.CallIDs, fmt.Sprintf("%0100d", i))
+	}
+	return f
+}
+
+// Stored filters are bounded for a user or key, and in bytes for an account; the same filter
+// again is no other one, and they are free when their tokens have expired.
+func TestStoredFiltersAreBounded(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.StoredFilters = 10 })
+		var refusal error
+
+		for n := range 12 {
+			if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(n)); err != nil {
+				refusal = err
+			}
+		}
+
+		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "auth.stored_filters") ||
+			f.RetryAfter < time.Hour {
+			t.Errorf("refusal: %v", refusal)
+		}
+		if n := s.count(t, "identity_filters"); n != 10 {
+			t.Errorf("%d filters", n)
+		}
+
+		for _, user := range []string{"alice", "bob"} {
+			if _, _, err := s.EventsLogin(t.Context(), demoLogin(user), largeFilter(3)); err != nil {
+				t.Errorf("%s: %v", user, err)
+			}
+		}
+
+		c.add(s.Directory.cfg.EventsTTL + 2*time.Minute)
+		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(20)); err != nil {
+			t.Error("after the tokens:", err)
+		}
+	})
+}
+
+func TestStoredFiltersOfAnAccountAreBoundedInBytes(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startLimited(t, cfg, newClock(), func(cfg *Config) { cfg.Accounts.FilterBytes = 20 << 10 })
+		var refusal error
+		for n, user := range []string{"alice", "bob", "admin", "alice", "bob"} {
+			if _, _, err := s.EventsLogin(t.Context(), demoLogin(user), largeFilter(n)); err != nil {
+				refusal = err
+			}
+		}
+
+		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "account.filter_bytes") {
+			t.Errorf("refusal: %v", refusal)
+		}
+		if n := s.count(t, "identity_filters"); n != 4 {
+			t.Errorf("%d filters", n)
+		}
+	})
+}

@@ -88,3 +88,137 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		}
 	})
 }
+
+// TestFailuresCountOnEveryInterface: ten failures of one user by phone, portal and
+// channel together lock the user out of all three, and a success does not reset the
+// count.
+func TestFailuresCountOnEveryInterface(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
+		s := startService(t, db, Config{})
+		device := s.demoPhones(t)
+		bobs, _, err := s.CreateDevice(t.Context(), "demo", "bob", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		bob := func() {
+			t.Helper()
+			want := md5Hex("1002:demo.local:" + bobs)
+			if err := s.AuthenticatePhone(t.Context(), "demo.local", "1002", "192.0.2.66",
+				func(h HA1) bool { return h.MD5 == want }); err != nil {
+				t.Errorf("bob at the attacker's address: %v", err)
+			}
+		}
+
+		for i := range failuresPerUser {
+			address := fmt.Sprintf("192.0.2.%d", 60+i)
+			var err error
+			switch i % 3 {
+			case 0:
+				err = s.loginPhone(t, "wrong", address)
+			case 1:
+				err = s.portal(t, "wrong", address)
+			case 2:
+				_, _, err = s.EventsLogin(t.Context(),
+					LoginRequest{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address},
+					Filter{})
+			}
+
+			wantKind(t, fmt.Sprint("failure ", i), err, fault.KindUnauthenticated)
+			bob()
+		}
+
+		wantKind(t, "the portal", s.portal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
+		wantKind(t, "a phone that guesses", s.loginPhone(t, "wrong", "192.0.2.66"), fault.KindLimited)
+		if err := s.loginPhone(t, device, "192.0.2.67"); err != nil {
+			t.Error("a phone with its device password, which nobody guesses:", err)
+		}
+
+		bob()
+	})
+}
+
+func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{})
+	s.demoPhones(t)
+
+	guesses := make(chan bool, 200)
+	for range cap(guesses) {
+		go func() {
+			compared := false
+			_ = s.AuthenticatePhone(t.Context(), "demo.local", "1001", "192.0.2.1",
+				func(HA1) bool { compared = true; return false })
+			guesses <- compared
+		}()
+	}
+
+	compared := 0
+	for range cap(guesses) {
+		if <-guesses {
+			compared++
+		}
+	}
+
+	if compared != failuresPerUser {
+		t.Errorf("%d guesses were compared", compared)
+	}
+}
+
+// TestLockoutIsNoWeapon: a user who authenticated from an address within 30 days can log
+// in from there while others guess elsewhere, by phone or portal.
+func TestLockoutIsNoWeapon(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
+		c := newClock()
+		s := startService(t, db, Config{Now: c.now})
+		device := s.demoPhones(t)
+		const office, home, v6 = "192.0.2.1", "198.51.100.7", "2001:db8::1"
+		if err := s.loginPhone(t, device, office); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.portal(t, demoPassword, v6); err != nil {
+			t.Fatal(err)
+		}
+
+		attack := func() {
+			for i := range 2 * failuresPerUser {
+				_ = s.portal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
+			}
+		}
+
+		attack()
+		for range 3 {
+			if err := s.loginPhone(t, device, office); err != nil {
+				t.Errorf("the phone from its address: %v", err)
+			}
+			if err := s.portal(t, demoPassword, office); err != nil {
+				t.Errorf("the user from the phone's address: %v", err)
+			}
+			if err := s.loginPhone(t, device, "2001:db8::2"); err != nil {
+				t.Errorf("from the same IPv6 network: %v", err)
+			}
+		}
+
+		wantKind(t, "from a new address", s.portal(t, demoPassword, home), fault.KindLimited)
+		wantKind(t, "from an unknown address", s.portal(t, demoPassword, ""), fault.KindLimited)
+		for i := range failuresPerUser {
+			if err := s.portal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
+				i < failuresPerUser-1 {
+				t.Errorf("failure %d at the known address: %v", i, err)
+			}
+		}
+
+		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
+
+		c.add(knownAddressTTL + time.Minute)
+		if err := s.service.runMaintenance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
+		var rows int
+		if err := s.db.QueryRowContext(t.Context(),
+			`SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("%d addresses are stored: %v", rows, err)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,4 +165,80 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 func withOTP(c LoginRequest, otp string) LoginRequest {
 	c.OTP = otp
 	return c
+}
+
+// An attacker who has the password begins an enrolment; then the operator, or the user,
+// sets one-time passwords up. The attacker's enrolment is over.
+func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
+		confirm := func(secret string) error {
+			_, err := s.ConfirmOTP(t.Context(),
+				withOTP(demoLogin("admin"), must(totp.GenerateCode(secret, c.now()))(t)))
+			return err
+		}
+
+		attackers := must(s.BeginOTP(t.Context(), demoLogin("admin")))(t)
+		operators, _, err := s.EnrolOTP(t.Context(), "demo", "admin")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		wantKind(t, "the attacker's enrolment after the operator's", confirm(attackers.Secret), fault.KindConflict)
+		must(s.Login(t.Context(),
+			withOTP(demoLogin("admin"), must(totp.GenerateCode(operators.Secret, c.now()))(t))))(t)
+
+		_, err = s.BeginOTP(t.Context(), demoLogin("admin"))
+		wantKind(t, "another enrolment without a code", err, fault.KindUnauthenticated)
+
+		// With the existing secret's code the user replaces it.
+		c.add(otpPeriod)
+		next := must(s.BeginOTP(t.Context(),
+			withOTP(demoLogin("admin"), must(totp.GenerateCode(operators.Secret, c.now()))(t))))(t)
+		if err := confirm(next.Secret); err != nil {
+			t.Errorf("the user's own: %v", err)
+		}
+
+		got := s.entries(t, "demo")
+		user := s.mustFindUser(t, "admin")
+		for _, want := range []string{"begun", "confirmed"} {
+			if !slices.ContainsFunc(got, func(line string) bool {
+				return strings.HasPrefix(line, "otp.enrol user:"+user.ID+" user:"+user.ID) &&
+					strings.HasSuffix(line, want)
+			}) {
+				t.Errorf("no enrolment is %s in %q", want, got)
+			}
+		}
+
+		if !slices.ContainsFunc(s.reported(t, "demo", "otp.enrol", 6),
+			func(line string) bool { return strings.HasSuffix(line, " refused") }) {
+			t.Error("no refused enrolment is in the audit log")
+		}
+	})
+}
+
+// Two enrolments race: what was begun before a secret was confirmed does not replace it.
+func TestAnEnrolmentReplacesOnlyTheSecretWhoseCodeBeganIt(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
+		enrolment := must(s.BeginOTP(t.Context(), demoLogin("admin")))(t)
+		user := s.mustFindUser(t, "admin")
+		_, err := s.db.ExecContext(t.Context(),
+			`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at)
+			VALUES ('another', $1, 'x', 'x', 1, 0, 0)`, user.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, err = s.ConfirmOTP(t.Context(),
+			withOTP(demoLogin("admin"), must(totp.GenerateCode(enrolment.Secret, c.now()))(t)))
+		wantKind(t, "confirming over a secret", err, fault.KindConflict)
+	})
+}
+
+func (s *testService) mustFindUser(t testing.TB, username string) User {
+	t.Helper()
+	return must(selectUser(t.Context(), s.db, "demo", username))(t)
 }

@@ -189,3 +189,85 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		}
 	})
 }
+
+// A session is one row, however often it is refreshed, and any of its used tokens is known.
+func TestASessionIsOneRow(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startLimited(t, cfg, newClock(), nil)
+		first := s.mustLogin(t, "alice")
+		latest := first
+
+		for range 30 {
+			latest = must(s.Refresh(t.Context(), latest.RefreshToken))(t)
+		}
+
+		if n := s.count(t, "identity_refresh_tokens"); n != 1 {
+			t.Errorf("%d rows of one session", n)
+		}
+
+		_, err := s.Refresh(t.Context(), first.RefreshToken[:secretLength]+newSecret()[1:])
+		wantKind(t, "a token of another length", err, fault.KindUnauthenticated)
+		s.mustAuthenticate(t, latest.AccessToken)
+
+		_, err = s.Refresh(t.Context(), first.RefreshToken)
+		wantKind(t, "the first token", err, fault.KindUnauthenticated)
+		_, err = s.Authenticate(t.Context(), latest.AccessToken)
+		wantKind(t, "the newest access token", err, fault.KindUnauthenticated)
+
+		if n := s.count(t, "identity_refresh_tokens"); n != 0 {
+			t.Errorf("%d rows of a revoked session", n)
+		}
+	})
+}
+
+// Sessions that an earlier version began continue, and their used tokens stay known.
+func TestSessionsOfAnEarlierVersionContinue(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startLimited(t, cfg, newClock(), nil)
+		session := s.mustLogin(t, "alice")
+
+		old, used := newSecret(), newSecret()
+		for _, statement := range []string{
+			`UPDATE identity_refresh_tokens SET family_hash = '', hash = '` + hashSecret(old) + `'`,
+			`INSERT INTO identity_refresh_tokens (hash, family_id, user_id, expires_at, access_expires_at, used_at)
+				SELECT '` + hashSecret(used) +
+				`', family_id, user_id, expires_at, access_expires_at, 1 FROM identity_refresh_tokens`,
+		} {
+			must(s.db.ExecContext(t.Context(), statement))(t)
+		}
+
+		next := must(s.Refresh(t.Context(), old))(t)
+		must(s.Refresh(t.Context(), next.RefreshToken))(t)
+		_, err := s.Refresh(t.Context(), used)
+		wantKind(t, "a used token", err, fault.KindUnauthenticated)
+		_, err = s.Authenticate(t.Context(), session.AccessToken)
+		wantKind(t, "its session", err, fault.KindUnauthenticated)
+	})
+}
+
+func TestSessionsOfAUserAreBounded(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.SessionsPerUser = 3 })
+		other := s.mustLogin(t, "bob")
+		var sessions []*Session
+
+		for range 5 {
+			c.add(time.Second)
+			sessions = append(sessions, s.mustLogin(t, "alice"))
+		}
+
+		if n := s.count(t, "identity_refresh_tokens"); n != 4 {
+			t.Errorf("%d sessions", n)
+		}
+
+		for i, session := range sessions {
+			_, err := s.Authenticate(t.Context(), session.AccessToken)
+			if ended := i < 2; (err != nil) != ended {
+				t.Errorf("session %d: %v", i, err)
+			}
+		}
+
+		s.mustAuthenticate(t, other.AccessToken)
+	})
+}

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,5 +258,137 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 
 	if n := testutil.ToFloat64(s.Directory.metrics.reloadErrors); n > userLookupsPerSecond {
 		t.Errorf("%v queries for %d tokens", n, len(tokens))
+	}
+}
+
+func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{})
+	var set struct {
+		Keys []map[string]string
+	}
+	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
+		t.Fatalf("%s: %v", s.JWKS(), err)
+	}
+
+	key := s.signing.Load().keys[0]
+
+	want := map[string]string{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": key.id,
+		"x": base64.RawURLEncoding.EncodeToString(key.public)}
+	for name, value := range want {
+		if set.Keys[0][name] != value {
+			t.Errorf("%s is %q", name, set.Keys[0][name])
+		}
+	}
+
+	if len(set.Keys[0]) != len(want) {
+		t.Errorf("a private part is published: %v", set.Keys[0])
+	}
+}
+
+func TestSigningKeysRotate(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		const day = 24 * time.Hour
+		c := newClock()
+
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
+		kids := func() (ids []string) {
+			for _, key := range s.signing.Load().keys {
+				ids = append(ids, key.id)
+			}
+			return ids
+		}
+
+		signer := func() string { return must(s.signing.Load().keys.signer(c.now()))(t).id }
+		advance := func(d time.Duration) {
+			t.Helper()
+			c.add(d)
+			if err := s.service.runMaintenance(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		first := kids()
+		advance(29*day - time.Second)
+		if !slices.Equal(kids(), first) {
+			t.Fatalf("too early: %v", kids())
+		}
+
+		advance(time.Second)
+		both := kids()
+		if len(both) != 2 || both[0] != first[0] || signer() != first[0] {
+			t.Fatalf("published %v, signing %s", both, signer())
+		}
+		if strings.Count(string(s.JWKS()), `"kid"`) != 2 {
+			t.Errorf("JWKS %s", s.JWKS())
+		}
+
+		advance(day - time.Second)
+		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		advance(time.Second)
+		if signer() != both[1] {
+			t.Errorf("the second key does not sign")
+		}
+
+		advance(day - 2*time.Second)
+		s.mustAuthenticate(t, token) // signed by the first key, at the end of its life
+		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
+		advance(maxTokenTTL)
+
+		if slices.Contains(kids(), first[0]) || !slices.Contains(kids(), both[1]) {
+			t.Errorf("kept %v", kids())
+		}
+
+		again := startService(t, cfg, Config{Now: c.now})
+		if string(again.JWKS()) != string(s.JWKS()) {
+			t.Error("another node publishes other keys")
+		}
+	})
+}
+
+func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		nodes := []*testService{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}),
+			startService(t, cfg, Config{Now: c.now})}
+		c.add(29 * 24 * time.Hour)
+		var group sync.WaitGroup
+
+		for _, n := range nodes {
+			group.Go(func() {
+				if err := n.rotateKeys(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+
+		group.Wait()
+		if keys := must(readSigningKeys(t.Context(), nodes[0].db, nodes[0].Tokens.keyring))(t); len(keys) != 2 {
+			t.Errorf("%d keys", len(keys))
+		}
+	})
+}
+
+func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
+	c := newClock()
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
+	c.add(365 * 24 * time.Hour)
+
+	if err := s.service.runMaintenance(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	keys := s.signing.Load().keys
+	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id ||
+		!keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
+		t.Errorf("keys %v", keys)
+	}
+
+	c.add(-366 * 24 * time.Hour) // a node whose clock is behind
+	if must(keys.signer(c.now()))(t).id != keys[0].id {
+		t.Error("the first key does not sign before its time")
 	}
 }

@@ -109,7 +109,7 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 var update = flag.Bool("update", false, "write the golden files of the stories")
 
 // What a client that knows the specification alone reads of the stories of all platforms:
-// testdata/stories has the specified members of every call event, and api/descriptions_test.go
+// testdata/stories has the specified members of every call event, and api/described_schemas_test.go
 // validates them.
 func TestEveryPlatformTellsTheSpecifiedCallEvent(t *testing.T) {
 	for name, file := range storyFiles {

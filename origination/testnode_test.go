@@ -329,3 +329,9 @@ func (p *platform) refuses(err error) {
 	defer p.mu.Unlock()
 	p.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, err }
 }
+
+func byItself(c *Config) { c.SingleNode = true }
+
+func last(all []State, n int) []State { return all[max(0, len(all)-n):] }
+
+func (d *testNode) db() *sqldb.DB { return d.rows.db }

@@ -1,14 +1,22 @@
 package recording
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"trunkline/config/callrecording"
+	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice/testdb"
+	"trunkline/recording/envelope"
 )
 
 // writeTake writes the journal of a call of five seconds, as a process that was killed has left it.
@@ -114,4 +122,125 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 	if left := must(os.ReadDir(h.liveDir))(t); len(left) != 0 {
 		t.Errorf("left are %v", left)
 	}
+}
+
+// A process that is killed has written all but the last second, readable and authentic.
+func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
+	took.useMedia(pcmu())
+	caller := &voice{hz: 440, ssrc: 1}
+
+	for n := range 500 { // ten seconds
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		took.Received(caller.next())
+		if n%25 == 24 {
+			took.flush(took.now() - samples(maxPacketDelay))
+		}
+	}
+
+	name := took.journal.file.Name()
+	check(t, took.journal.file.Close())
+	whole := must(os.ReadFile(name))(t)
+	check(t, os.WriteFile(name, whole[:len(whole)-5], 0o600)) // the kill cut off a write
+	old := time.Now().Add(-time.Minute)
+	check(t, os.Chtimes(name, old, old))
+	check(t, h.storeAbandoned(t.Context()))
+	m := must(h.Metadata(t.Context(), "acme", "killed"))(t)
+	if !m.Encrypted || m.DurationMS < 8000 {
+		t.Errorf("%+v", m)
+	}
+
+	for n, level := range loudness(must(h.play("acme", "killed"))(t), channelCaller) {
+		if level == 0 {
+			t.Errorf("silence at %d ms", n*20)
+		}
+	}
+
+	// An altered journal is not stored, and stays.
+	altered := bytes.Clone(whole)
+	altered[len(altered)/2] ^= 1
+	check(t, os.WriteFile(name, altered, 0o600))
+	check(t, os.Chtimes(name, old, old))
+
+	if err := h.storeAbandoned(t.Context()); err == nil {
+		t.Error("an altered journal is stored")
+	}
+
+	checkError(t)(os.Stat(name))
+}
+
+// With the format opus a recording is stored as Ogg Opus, sealed, of the same length.
+func TestARecordingIsStoredAsOpus(t *testing.T) {
+	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
+	took.useMedia(pcmu())
+	caller := &voice{hz: 440, ssrc: 1}
+
+	for n := range 250 { // five seconds
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		took.Received(caller.next())
+	}
+
+	took.flush(8000 * 5)
+	check(t, took.journal.file.Close())
+	check(t, h.storeJournalFile(t.Context(), took.journal.file.Name()))
+	m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
+	if m.ContentType != "audio/ogg" || !m.Encrypted || m.DurationMS != 5000 || m.Channels != 2 || m.Size > 5*8000 {
+		t.Errorf("%+v", m)
+	}
+	if audio := must(h.play("acme", "c1"))(t); !bytes.HasPrefix(audio, []byte("OggS")) || int64(len(audio)) != m.Size {
+		t.Errorf("%d bytes: %.20q", len(audio), audio)
+	}
+}
+
+// So many recordings as begin at once are written one after the other, and none waits for longer than that.
+func TestRecordingsAreWrittenInTurn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{}, 1)
+		var takes []*liveRecording
+		var ended atomic.Int32
+
+		for i := range 3 {
+			took := newLiveRecording(func(context.Context) (*journal, error) {
+				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
+					envelope.Params{})
+			}, turn, slog.New(slog.DiscardHandler))
+			took.useMedia(pcmu())
+			takes = append(takes, took)
+
+			go func() {
+				check(t, took.run())
+				ended.Add(1)
+			}()
+		}
+
+		turn <- struct{}{} // somebody writes
+		time.Sleep(3 * writeInterval)
+		synctest.Wait()
+
+		for _, took := range takes {
+			if took.writtenSamples != 0 {
+				t.Errorf("%d samples are written out of turn", took.writtenSamples)
+			}
+			took.stop()
+		}
+
+		<-turn
+		synctest.Wait()
+		if n := ended.Load(); n != 3 {
+			t.Errorf("%d of 3 are written", n)
+		}
+
+		for _, took := range takes {
+			if took.writtenSamples < samples(3*writeInterval) {
+				t.Errorf("%d samples are written", took.writtenSamples)
+			}
+			check(t, took.journal.file.Close())
+		}
+	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/state"
-	"trunkline/internal/fault"
 )
 
 func joined(agent, queue string) event.Facts {
@@ -513,89 +512,5 @@ func TestAlertsBeginAndEndOnceThroughKills(t *testing.T) {
 		}
 
 		t.Logf("seed %d: %d kills, %v", seed, kills, byRule)
-	}
-}
-
-func TestWrongAlertsAreRefusedFieldByField(t *testing.T) {
-	for want, rule := range map[string]AlertRule{
-		"alerts[0].name required":           {When: AlertWhen{Metric: MetricWaiting, Above: limit(1)}},
-		"alerts[0].when.metric unsupported": {Name: "x", When: AlertWhen{Metric: "wait", Above: limit(1)}},
-		"alerts[0].when.above required":     {Name: "x", When: AlertWhen{Metric: MetricWaiting}},
-		"alerts[0].when.below out_of_range": {Name: "x",
-			When: AlertWhen{Metric: MetricServiceLevel, Below: limit(80)}},
-		"alerts[0].when.below unsupported": {Name: "x",
-			When: AlertWhen{Metric: MetricLongestWait, Below: limit(80)}},
-		"alerts[0].when.for_seconds out_of_range": {Name: "x",
-			When: AlertWhen{Metric: MetricWaiting, Above: limit(1), ForSeconds: -1}},
-		"alerts[0].when.state unsupported": {Name: "x",
-			When: AlertWhen{Metric: MetricAgentState, Above: limit(1), State: "lunch"}},
-		"alerts[0].agents unsupported": {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)},
-			Agents: []string{"a"}},
-		"alerts[0].queues[1] invalid": {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)},
-			Queues: []string{"a", ""}},
-	} {
-		err := checkAlerts([]AlertRule{rule})
-		if got := faultsOf(err); !slices.Contains(got, want) {
-			t.Errorf("%+v: %v, want %s", rule, got, want)
-		}
-	}
-
-	if err := checkAlerts(DefaultAlerts()); err != nil {
-		t.Errorf("the defaults: %v", err)
-	}
-	if err := checkAlerts(modelRules()); err != nil {
-		t.Error(err)
-	}
-	if got := faultsOf(checkAlerts(make([]AlertRule, maxAlerts+1))); fmt.Sprint(got) != "[alerts too_many]" {
-		t.Error(got)
-	}
-}
-
-func faultsOf(err error) (fields []string) {
-	for _, one := range fault.As(err).Fields {
-		fields = append(fields, one.Field+" "+one.Code)
-	}
-	return fields
-}
-
-// A fold from the beginning of the log knows agents that the one before did not: the alert that it
-// never had ends, and one that only it has begins.
-func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
-	rules := testRules()
-	rules.Alerts = fixedAlerts{{Name: "nobody",
-		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
-	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00",
-		entered("sales", "c1"))
-
-	for _, name := range []event.Name{event.NameAlertEnded, event.NameAlertStarted} {
-		whole, part := NewFold(rules), NewFold(rules)
-		for i := range s.events {
-			whole.Apply(&s.events[i])
-			if i == 2 {
-				part.Apply(&s.events[i])
-			}
-		}
-
-		began := announced{}
-		began.take(t, part)
-
-		after, before := whole, part
-		if name == event.NameAlertStarted {
-			after, before = part, whole
-		}
-
-		after.announceDifferences(before)
-		told := announced{}
-		told.take(t, after)
-
-		for o := range told.occurrences(t) {
-			if o.Started != clockMS("09:01:00") || o.Ended != (name == event.NameAlertEnded) {
-				t.Errorf("%s: %+v", name, o)
-			}
-		}
-
-		if len(told) != 1 || len(began) != 1 {
-			t.Errorf("%s: %v after %v", name, told, began)
-		}
 	}
 }

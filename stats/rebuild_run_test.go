@@ -346,3 +346,45 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	values, _ := readFigures(t, c)
 	compare(t, values, live)
 }
+
+// A fold from the beginning of the log knows agents that the one before did not: the alert that it
+// never had ends, and one that only it has begins.
+func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
+	rules := testRules()
+	rules.Alerts = fixedAlerts{{Name: "nobody",
+		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
+	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00",
+		entered("sales", "c1"))
+
+	for _, name := range []event.Name{event.NameAlertEnded, event.NameAlertStarted} {
+		whole, part := NewFold(rules), NewFold(rules)
+		for i := range s.events {
+			whole.Apply(&s.events[i])
+			if i == 2 {
+				part.Apply(&s.events[i])
+			}
+		}
+
+		began := announced{}
+		began.take(t, part)
+
+		after, before := whole, part
+		if name == event.NameAlertStarted {
+			after, before = part, whole
+		}
+
+		after.announceDifferences(before)
+		told := announced{}
+		told.take(t, after)
+
+		for o := range told.occurrences(t) {
+			if o.Started != clockMS("09:01:00") || o.Ended != (name == event.NameAlertEnded) {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+
+		if len(told) != 1 || len(began) != 1 {
+			t.Errorf("%s: %v after %v", name, told, began)
+		}
+	}
+}

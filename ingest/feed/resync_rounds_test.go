@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -273,4 +274,129 @@ func TestARefusalWhileReadingIsOne(t *testing.T) {
 	if p.connects != 1 || !strings.Contains(log.String(), `advice="debug = on"`) {
 		t.Errorf("%d connections; the log:\n%s", p.connects, log.String())
 	}
+}
+
+func TestResyncCorrectsEachDifference(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+
+	for _, id := range []string{"gone", "talks", "stays", "breaks", "moves"} {
+		p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: id, State: event.Available, QueueID: "q1"}, id,
+			agentIs(id, event.Available, "q1"))
+	}
+
+	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "lost", QueueID: "q1", State: event.Waiting}, "lost",
+		callIs("lost", event.Waiting, "q1", ""))
+	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "lost", QueueID: "q1", AgentID: "talks",
+		State: event.Talking}, "lost", callIs("lost", event.Talking, "q1", "talks"))
+	p.happen(event.Facts{Name: event.NameCallCreated, CallID: "leg", State: event.Ringing}, "leg",
+		callIs("leg", event.Ringing, "", ""))
+	awaitResync(t, k,
+		map[string]string{"agent talks": "talking q1", "agent moves": "available q1", "call lost": "talking",
+			"call leg": "ringing"})
+	eventually(t, "the first resync is over", func() bool { return !held(n.sender) })
+
+	before := len(k.read())
+	p.cut(func() { // and meanwhile
+		delete(p.objects, "lost")
+		delete(p.objects, "gone")
+		p.objects["talks"] = *agentIs("talks", event.WrapUp, "q1")
+		p.objects["breaks"] = *agentIs("breaks", event.Break, "q1")
+		p.objects["moves"] = *agentIs("moves", event.Available, "q2")
+		p.objects["leg"] = *callIs("leg", event.Talking, "", "")
+		p.objects["new"] = *callIs("new", event.Waiting, "q1", "")
+		p.objects["dev"] = Object{Account: "acme", Kind: state.Device, ID: "dev",
+			Facts: event.Facts{State: event.Registered}}
+	})
+
+	awaitResync(t, k, map[string]string{
+		"agent gone": "offline", "agent talks": "wrap_up q1", "agent stays": "available q1", "agent breaks": "break q1",
+		"agent moves": "available q2",
+		"call lost":   "ended", "call leg": "talking", "call new": "waiting", "device dev": "registered",
+	})
+	var names []string
+
+	for _, m := range k.read()[before:] {
+		names = append(names, string(m.Facts.Name))
+		if m.Resync != KindFreeSWITCH {
+			t.Errorf("%+v is no resync record", m)
+		}
+	}
+
+	slices.Sort(names)
+	want := []string{"agent.logout", "agent.queue_join", "agent.queue_leave", "agent.queue_leave", "agent.state",
+		"agent.state",
+		"call.answered", "device.registered", "queue.call_ended", "queue.call_entered"}
+	if !slices.Equal(names, want) {
+		t.Errorf("differences %q, want %q", names, want)
+	}
+
+	before = len(k.read())
+	asked := 0
+	p.cut(func() { p.asked = func() { asked++ } })
+	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return asked > 0 })
+	p.happen(event.Facts{Name: event.NameAgentState, AgentID: "stays", State: event.Break}, "stays",
+		agentIs("stays", event.Break, "q1"))
+	awaitResync(t, k, map[string]string{"agent stays": "break q1"})
+
+	for _, m := range k.read()[before:] {
+		if m.Resync != "" {
+			t.Errorf("a difference where there is none: %+v", m)
+		}
+	}
+}
+
+// An event that comes while the platform answers is about the same agent: the answer
+// is older, and must not overwrite it.
+func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1",
+		agentIs("1", event.Available))
+	awaitResync(t, k, map[string]string{"agent 1": "available"})
+
+	times := 0
+	p.cut(func() {
+		p.objects["1"] = *agentIs("1", event.WrapUp) // missed
+		p.asked = func() {
+			times++
+			if times == 1 {
+				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "1", State: event.Break}, "1",
+					agentIs("1", event.Break))
+			}
+		}
+	})
+
+	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return times >= 2 })
+	awaitResync(t, k, map[string]string{"agent 1": "break"})
+	for _, m := range k.read() {
+		if m.Resync != "" {
+			t.Errorf("the old answer was stored: %+v", m)
+		}
+	}
+}
+
+// A platform that sends events and does not answer questions stays connected; its status has the reason
+// why the state is not corrected.
+func TestAFailedResyncIsShownUntilOneSucceeds(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.snapshotErr = errors.New("no answer")
+	store := openTestStore(t, "")
+	startNode(t, "a", t.TempDir(), store, k, p, Config{})
+
+	shows := func(text string) func() bool {
+		return func() bool {
+			all, err := store.List(t.Context())
+			return err == nil && len(all) == 1 && all[0].State == StateConnected && all[0].Error == text
+		}
+	}
+
+	eventually(t, "the failure is shown", shows("resync failed: reading the platform snapshot: no answer"))
+	p.mu.Lock()
+	p.snapshotErr = nil
+	p.mu.Unlock()
+
+	eventually(t, "nothing is shown after a success", shows(""))
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { averageWait, rowsAt, handlingTime, occupancy, otherCalls, otherTime, roundUp, sumByInterval, serviceLevel, sum } from "../static/formulas.js";
 
-// The first interval of stats/day_test.go.
+// The first interval of stats/hand_computed_day_test.go.
 const row = {
   queue_id: "support", interval_start: 1795165200, interval_seconds: 900, offered: 3, answered: 2, abandoned: 1, abandoned_short: 1, answered_within: 1,
   transferred: 0, wait_ms_total: 52000, wait_ms_max: 40000, abandon_wait_ms_total: 3000, talk_ms_total: 520000, hold_ms_total: 15000, wrap_up_ms_total: 30000,

@@ -208,3 +208,11 @@ func line(e feed.Event) string {
 		e.Topic, e.Format, e.Account, e.Names, e.Subjects, len(e.Headers), e.Resync, e.Identity,
 		received.ReplaceAll(e.Value, nil))
 }
+
+func amiEvent(name string, lines ...string) string {
+	return "Event: " + name + "\r\n" + strings.Join(append(lines, ""), "\r\n") + "\r\n"
+}
+
+func leg(name, linked, id string, lines ...string) string {
+	return amiEvent(name, append([]string{"Uniqueid: " + id, "Linkedid: " + linked}, lines...)...)
+}

@@ -1,0 +1,305 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/audit"
+	"trunkline/fanout"
+	"trunkline/format/registry"
+	"trunkline/identity"
+	"trunkline/ingest"
+	"trunkline/internal/kafka"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+	"trunkline/recording"
+)
+
+// env is the API over the real identity, ingest and normalizer, on SQLite, with
+// a Kafka and an events channel that only remember. Whatever goes through do is
+// held to openapi.yaml.
+type env struct {
+	t          testing.TB
+	api        *API
+	audit      *audit.Log
+	identity   *identity.Service
+	kafka      *fakeKafka
+	deadLog    *kafka.Cluster
+	channel    *fakeChannel
+	explain    *fakeExplain
+	db         *sqldb.DB
+	cdr        cdrTopic
+	phones     *fakePlatform
+	ai         *fakeSessions
+	recordings *recording.Service
+	store      string // directory of the recordings
+	log        *testservice.Log
+	registry   *prometheus.Registry
+	clock      *clock
+	handler    http.Handler
+	keys       *masterkey.Keyring
+	key        string
+}
+
+const password = "only for the tests 42"
+
+// patience limits each wait for a condition: only a test that fails waits so long.
+const patience = 3 * time.Minute
+
+func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
+	t.Helper()
+	return newEnvWith(t, identity.DefaultSettings(), change...)
+}
+
+func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *Deps)) *env {
+	t.Helper()
+	e := &env{
+		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &testservice.Log{},
+		registry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
+	}
+	log := slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	e.db = db
+	cheap := identity.Config{Settings: auth, Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1},
+		Now: e.clock.Now}
+	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
+	must(t, err)
+	_, err = ring.Create()
+	must(t, err)
+	e.keys = ring
+	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
+	must(t, err)
+	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry,
+		log)
+	must(t, err)
+	e.seed()
+	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
+		Formats:  registry.Lookup,
+		Accounts: accountsOf{e.identity.Directory},
+		Producer: e.kafka, Log: e.kafka, DB: db,
+	}, e.registry, log)
+	must(t, err)
+	config := Config{}
+	deps := Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
+		Portal: e.identity.Credentials, Sessions: e.identity.Tokens,
+		Directory: e.identity.Directory, OTPs: e.identity.Credentials, Ingest: in, Channel: e.channel,
+		ChannelLogins: e.identity.Credentials, ChannelTokens: e.identity.Tokens}
+	e.addRecordings(&deps, e.addReports(&deps, log), log)
+	e.addFigures(&deps, log)
+	e.addQueueConfigs(&deps)
+	e.addAI(&deps)
+	e.addWebhooks(&deps)
+	e.explain = newFakeExplain()
+	deps.Explain = e.explain
+	e.addCalls(&deps, log)
+	deps.Control = noControl{}
+
+	for _, f := range change {
+		f(&config, &deps)
+	}
+
+	e.api, err = New(config, deps, e.registry, log)
+	must(t, err)
+	e.handler = readDescription(t).described(t, e.api)
+
+	return e
+}
+
+// seed creates the account demo, its sub-account sub, an unrelated account, and an API key of demo.
+func (e *env) seed() {
+	ctx := e.t.Context()
+	_, err := e.identity.Directory.SeedDemo(ctx, password)
+	must(e.t, err)
+	_, err = e.identity.Directory.CreateAccount(ctx,
+		identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.demo.local", Parent: "demo"})
+	must(e.t, err)
+	_, err = e.identity.Directory.CreateAccount(ctx,
+		identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
+	must(e.t, err)
+	e.key, _, err = e.identity.Directory.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
+		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings,
+			identity.ScopeCalls}})
+	must(e.t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type header map[string]string
+
+func (e *env) do(method, target string, h header, body string) *httptest.ResponseRecorder {
+	e.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for name, value := range h {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	e.handler.ServeHTTP(w, r)
+	return w
+}
+
+// want does a request and checks its status; into, when not nil, takes the body.
+func (e *env) want(status int, method, target string, h header, body string, into any) *httptest.ResponseRecorder {
+	e.t.Helper()
+	w := e.do(method, target, h, body)
+	if w.Code != status {
+		e.t.Fatalf("%s %s: %d %s, want %d", method, target, w.Code, w.Body, status)
+	}
+	if into != nil {
+		must(e.t, json.Unmarshal(w.Body.Bytes(), into))
+	}
+	return w
+}
+
+func bearer(token string) header { return header{"Authorization": "Bearer " + token} }
+
+func loginBody(user string) string {
+	return `{"username":"` + user + `","password":"` + password + `","domain":"demo.local"}`
+}
+
+func (e *env) loginUser(user string) (s sessionView) {
+	e.t.Helper()
+	e.want(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
+	return s
+}
+
+func (e *env) eventsToken(user string) string {
+	e.t.Helper()
+	var s sessionView
+	e.want(200, "POST", channelAPI+"/login", nil, loginBody(user), &s)
+	return s.AccessToken
+}
+
+type accountsOf struct{ directory *identity.Directory }
+
+func (t accountsOf) MayIngestFor(p *identity.Principal, account string) bool {
+	return t.directory.Tree().Contains(p.AccountID, account)
+}
+
+type fakeKafka struct {
+	mu      sync.Mutex
+	records []kafka.Record
+	err     error
+}
+
+func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.records = append(k.records, records...)
+	}
+	return k.err
+}
+
+// KeyPartition implements ingest.Log: the topics are one partition.
+func (k *fakeKafka) KeyPartition(context.Context, string, []byte) (int, error) { return 0, nil }
+
+// OffsetAt implements ingest.Log: every time is the beginning, and the end.
+func (k *fakeKafka) OffsetAt(context.Context, string, int, time.Time) (int64, error) { return 0, nil }
+
+// Scan implements ingest.Log: a Produce that fails has stored nothing.
+func (k *fakeKafka) Scan(context.Context, string, int, int64, int64, func(*kafka.Record)) error {
+	return nil
+}
+
+// fakeChannel records its requests and answers with a configured response.
+type fakeChannel struct {
+	requests []fanout.Request
+	refuse   error
+	status   fanout.Status
+	total    int
+	clients  []fanout.Client
+	current  *fanout.Snapshot
+	caller   *identity.Principal
+}
+
+func (f *fakeChannel) ServeWebSocket(w http.ResponseWriter, r fanout.Request) error {
+	f.requests = append(f.requests, r)
+	if f.refuse != nil {
+		return f.refuse
+	}
+
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+
+	_, err = io.WriteString(conn,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
+	_ = conn.Close()
+
+	return err
+}
+
+func (f *fakeChannel) ServeEventStream(w http.ResponseWriter, r fanout.Request) error {
+	f.requests = append(f.requests, r)
+	if f.refuse != nil {
+		return f.refuse
+	}
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, err := io.WriteString(w, "data: {}\n\n")
+	if err != nil {
+		return err
+	}
+
+	return http.NewResponseController(w).Flush()
+}
+
+func (f *fakeChannel) Health(context.Context) (fanout.Status, int) { return f.status, f.total }
+
+func (f *fakeChannel) Stats(_ context.Context, p *identity.Principal) []fanout.Client {
+	f.caller = p
+	return f.clients
+}
+
+func (f *fakeChannel) Snapshot(_ context.Context, p *identity.Principal) (*fanout.Snapshot, error) {
+	f.caller = p
+	return f.current, f.refuse
+}
+
+// clock is a clock that can be put forward.
+type clock struct {
+	mu   sync.Mutex
+	time time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.time
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time = c.time.Add(d)
+}
+
+// through passes one request through the API's middleware to handle.
+func (e *env) through(r *http.Request, handle echo.HandlerFunc) *httptest.ResponseRecorder {
+	e.t.Helper()
+	e.api.echo.Add(r.Method, r.URL.Path, handle)
+	w := httptest.NewRecorder()
+	e.api.ServeHTTP(w, r)
+	return w
+}

@@ -1,0 +1,61 @@
+package pbx_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"trunkline/event"
+	"trunkline/origination"
+	"trunkline/telephony/sip"
+)
+
+func TestCrashedCallsEnd(t *testing.T) {
+	w := newTestEnv(t, nil, nil)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan origination.Progress, 1)
+	go func() {
+		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}},
+			func(p origination.Progress) { ended <- p })
+	}()
+
+	if p := <-ended; p.CallID != "old" || p.State != origination.Ended ||
+		p.Cause != string(sip.NormalTemporaryFailure) {
+		t.Errorf("reported %+v", p)
+	}
+	cancel()
+}
+
+func TestRecordsAreTriedAgain(t *testing.T) {
+	w := newTestEnvWithPublisher(t, &failing{left: 2})
+	b := w.phone("1002")
+	w.originate("1002") // the owner has no phone
+	w.until(origination.Ended)
+	b.Register(0)
+	w.stop()
+
+	if n := len(w.records.rows); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	if got := w.eventCounts(); got["AGENT_DEVICE_REGISTER"] != 1 || got["AGENT_DEVICE_UNREGISTER"] != 1 {
+		t.Errorf("events: %v", got)
+	}
+}
+
+// failing publishes nothing for a while.
+type failing struct {
+	records
+	left int
+}
+
+func (f *failing) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
+	f.mu.Lock()
+	f.left--
+	fails := f.left >= 0
+	f.mu.Unlock()
+	if fails {
+		return errors.New("kafka is away")
+	}
+	return f.records.PublishCDR(ctx, accountID, row)
+}
