@@ -2,9 +2,11 @@ package event
 
 import "testing"
 
-func TestPlacementIsReadAsWritten(t *testing.T) {
-	for _, p := range []Placement{{AccountID: "shop-1", Partition: 3, Offset: 120}, {Partition: 1023, Offset: 0}} {
-		got, err := ParsePlacement([]byte(p.Key()), p.Value())
+func TestAccountPartitionIsReadAsWritten(t *testing.T) {
+	for _, p := range []AccountPartition{
+		{AccountID: "shop-1", Partition: 3, Offset: 120}, {Partition: 1023, Offset: 0},
+	} {
+		got, err := ParseAccountPartition([]byte(p.Key()), p.Value())
 		if err != nil || got != p {
 			t.Errorf("%+v became %+v: %v", p, got, err)
 		}
@@ -18,7 +20,7 @@ func TestPlacementIsReadAsWritten(t *testing.T) {
 		"negative offset":          {"shop|1", `{"account_id":"shop","partition":1,"offset":-1}`},
 		"tombstone":                {"shop|1", ``},
 	} {
-		if p, err := ParsePlacement([]byte(r[0]), []byte(r[1])); err == nil {
+		if p, err := ParseAccountPartition([]byte(r[0]), []byte(r[1])); err == nil {
 			t.Errorf("%s: read as %+v", name, p)
 		}
 	}

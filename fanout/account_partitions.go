@@ -15,13 +15,13 @@ import (
 	"trunkline/internal/retry"
 )
 
-// placements stores the partitions of cc.evt that contain each account's events: the
+// accountPartitions stores the partitions of cc.evt that contain each account's events: the
 // partition of the account's key, and every partition named in cc.accounts, which it
 // reads completely and follows. A partition that cc.accounts does not mark as complete
 // may contain events of every account.
-type placements struct {
+type accountPartitions struct {
 	log      Log
-	listener placementListener
+	listener accountPartitionListener
 	metrics  *metrics
 	logger   *slog.Logger
 
@@ -47,31 +47,32 @@ type completion struct {
 	at     time.Time
 }
 
-// placementListener is notified of changes after the first complete read.
-type placementListener interface {
-	// joinPlacements starts to follow added placements for the subscribers that need them.
-	joinPlacements(ctx context.Context, added []newPlacement)
+// accountPartitionListener is notified of changes after the first complete read.
+type accountPartitionListener interface {
+	// joinAccountPartitions starts to follow added partitions of accounts for the subscribers that need them.
+	joinAccountPartitions(ctx context.Context, added []addedAccountPartition)
 	// reconcileAll compares the partitions that all subscribers follow with those that
 	// they need.
 	reconcileAll()
 }
 
-func newPlacements(log Log, listener placementListener, m *metrics, logger *slog.Logger) *placements {
-	a := &placements{log: log, listener: listener, metrics: m, logger: logger, lag: deliveryLag{caughtUpAt: time.Now()},
-		countLag: deliveryLag{caughtUpAt: time.Now()}}
+func newAccountPartitions(log Log, listener accountPartitionListener, m *metrics,
+	logger *slog.Logger) *accountPartitions {
+	a := &accountPartitions{log: log, listener: listener, metrics: m, logger: logger,
+		lag: deliveryLag{caughtUpAt: time.Now()}, countLag: deliveryLag{caughtUpAt: time.Now()}}
 	a.reset()
 	return a
 }
 
 // reset discards everything read. The caller holds mu or has the only reference.
-func (a *placements) reset() {
+func (a *accountPartitions) reset() {
 	a.accounts, a.complete = make(map[string][]int), make(map[int]completion)
 	a.loaded = false
 	a.setCount(a.count)
 }
 
 // setCount sets the number of partitions. The caller holds mu.
-func (a *placements) setCount(count int) {
+func (a *accountPartitions) setCount(count int) {
 	a.count, a.tree, a.incomplete = count, nil, partitionSet{}
 	for p := range count {
 		if _, ok := a.complete[p]; !ok {
@@ -82,7 +83,7 @@ func (a *placements) setCount(count int) {
 
 // partitionsOf returns the partitions that may have events matching the filter, and
 // the current number of partitions.
-func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
+func (a *accountPartitions) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -108,7 +109,7 @@ func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partition
 }
 
 // addPartitionsOf adds the partitions of one account. The caller holds mu.
-func (a *placements) addPartitionsOf(set *partitionSet, account string) {
+func (a *accountPartitions) addPartitionsOf(set *partitionSet, account string) {
 	if a.count > 0 {
 		set.add(kafka.PartitionOf([]byte(account), a.count))
 	}
@@ -120,7 +121,7 @@ func (a *placements) addPartitionsOf(set *partitionSet, account string) {
 }
 
 // buildBelow computes below. The caller holds mu.
-func (a *placements) buildBelow(tree *identity.Tree) {
+func (a *accountPartitions) buildBelow(tree *identity.Tree) {
 	a.tree, a.below = tree, make(map[string]*partitionSet)
 	for path := range tree.Paths() {
 		var own partitionSet
@@ -131,7 +132,7 @@ func (a *placements) buildBelow(tree *identity.Tree) {
 	}
 }
 
-func (a *placements) addBelow(ancestor string, by partitionSet) {
+func (a *accountPartitions) addBelow(ancestor string, by partitionSet) {
 	set := a.below[ancestor]
 	if set == nil {
 		set = &partitionSet{}
@@ -142,7 +143,7 @@ func (a *placements) addBelow(ancestor string, by partitionSet) {
 
 // mayHaveRecords reports whether a partition may have records of the account when the topic
 // has, or had, one of the given numbers of partitions or the current one.
-func (a *placements) mayHaveRecords(account string, partition int, counts ...int) bool {
+func (a *accountPartitions) mayHaveRecords(account string, partition int, counts ...int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range append(counts, a.count) {
@@ -155,7 +156,7 @@ func (a *placements) mayHaveRecords(account string, partition int, counts ...int
 
 // completions returns the completions of partitions that are complete, but not from
 // their beginning.
-func (a *placements) completions() map[int]completion {
+func (a *accountPartitions) completions() map[int]completion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	late := make(map[int]completion)
@@ -169,14 +170,14 @@ func (a *placements) completions() map[int]completion {
 
 // completeFrom returns the offset from which a partition is complete; 0 if it is not
 // complete, or complete from its beginning.
-func (a *placements) completeFrom(partition int) int64 {
+func (a *accountPartitions) completeFrom(partition int) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.complete[partition].offset
 }
 
 // awaitLoaded waits until cc.accounts has been read completely.
-func (a *placements) awaitLoaded(ctx context.Context) error {
+func (a *accountPartitions) awaitLoaded(ctx context.Context) error {
 	for !a.isLoaded() {
 		if !retry.Sleep(ctx, 5*time.Millisecond) {
 			return fault.Unavailable(nil, time.Second, "the partitions of the accounts are not known yet, retry")
@@ -190,7 +191,7 @@ func (a *placements) awaitLoaded(ctx context.Context) error {
 // records that it fetched there.
 const emptyEnd = 2 * time.Second
 
-func (a *placements) isLoaded() bool {
+func (a *accountPartitions) isLoaded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.loaded && a.reader != nil && a.reader.Idle().Sub(a.requestedAt) > emptyEnd {
@@ -201,7 +202,7 @@ func (a *placements) isLoaded() bool {
 
 // ensureCount returns the number of partitions. If fewer than n are known, it counts them
 // again.
-func (a *placements) ensureCount(ctx context.Context, n int) (int, error) {
+func (a *accountPartitions) ensureCount(ctx context.Context, n int) (int, error) {
 	a.mu.Lock()
 	count := a.count
 	a.mu.Unlock()
@@ -213,7 +214,7 @@ func (a *placements) ensureCount(ctx context.Context, n int) (int, error) {
 
 // countPartitions requests the number of partitions from Kafka and returns it. Subscribers
 // start to follow added partitions.
-func (a *placements) countPartitions(ctx context.Context) (count int, err error) {
+func (a *accountPartitions) countPartitions(ctx context.Context) (count int, err error) {
 	asked := time.Now()
 	now, err := a.log.Partitions(ctx, event.TopicEvents)
 	if err != nil {
@@ -246,7 +247,7 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 }
 
 // timeBeforeGrowth returns a time before the last addition of partitions.
-func (a *placements) timeBeforeGrowth() time.Time {
+func (a *accountPartitions) timeBeforeGrowth() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.countedBeforeGrowth
@@ -257,7 +258,7 @@ func (a *placements) timeBeforeGrowth() time.Time {
 const growthInterval = time.Second
 
 // detectGrowth detects added partitions.
-func (a *placements) detectGrowth(ctx context.Context) {
+func (a *accountPartitions) detectGrowth(ctx context.Context) {
 	for retry.Sleep(ctx, growthInterval) {
 		_, err := a.countPartitions(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -267,7 +268,7 @@ func (a *placements) detectGrowth(ctx context.Context) {
 }
 
 // run follows cc.accounts until ctx ends.
-func (a *placements) run(ctx context.Context) {
+func (a *accountPartitions) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.follow(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -280,7 +281,7 @@ func (a *placements) run(ctx context.Context) {
 
 // follow reads until a read fails. At a gap in the log it reads the topic again from
 // its beginning.
-func (a *placements) follow(ctx context.Context) error {
+func (a *accountPartitions) follow(ctx context.Context) error {
 	_, err := a.ensureCount(ctx, 1)
 	if err != nil {
 		return err
@@ -315,7 +316,7 @@ func (a *placements) follow(ctx context.Context) error {
 	}
 }
 
-func (a *placements) startReading(r kafka.Source, empty bool) {
+func (a *accountPartitions) startReading(r kafka.Source, empty bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reset()
@@ -324,11 +325,11 @@ func (a *placements) startReading(r kafka.Source, empty bool) {
 }
 
 // apply applies records that were read at read; all: the topic had no more records.
-func (a *placements) apply(ctx context.Context, records []kafka.Record, read time.Time, all bool) {
-	var added []newPlacement
+func (a *accountPartitions) apply(ctx context.Context, records []kafka.Record, read time.Time, all bool) {
+	var added []addedAccountPartition
 	completed := false
 	for i := range records {
-		p, err := event.ParsePlacement(records[i].Key, records[i].Value)
+		p, err := event.ParseAccountPartition(records[i].Key, records[i].Value)
 		if err != nil {
 			a.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset,
 				"error", err)
@@ -339,7 +340,7 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 		case changed && p.AccountID == "":
 			completed = true
 		case changed:
-			added = append(added, newPlacement{p, records[i].Time})
+			added = append(added, addedAccountPartition{p, records[i].Time})
 		}
 	}
 
@@ -351,22 +352,22 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 
 	// Until everything is read, nobody is admitted; subscribers of before a gap are left to reconcileAll.
 	if live {
-		a.listener.joinPlacements(ctx, added)
+		a.listener.joinAccountPartitions(ctx, added)
 	}
 	if live && completed || !live && all {
 		a.listener.reconcileAll()
 	}
 }
 
-// newPlacement is a placement that was not known before, and the time at which it was
+// addedAccountPartition is a record that was not known before, and the time at which it was
 // written.
-type newPlacement struct {
-	event.Placement
+type addedAccountPartition struct {
+	event.AccountPartition
 	at time.Time
 }
 
-// add records a placement, and reports whether it is new.
-func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
+// add adds a record, and reports whether it is new.
+func (a *accountPartitions) add(p event.AccountPartition, at time.Time) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

@@ -13,10 +13,10 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// connectionRecord records the ranges of events offered to a connection, for explanations
+// connectionHistory records the ranges of events offered to a connection, for explanations
 // (explain.go). It changes when a connection begins, joins a partition, becomes live
 // and ends, never with an event. The subscriber's lock guards it.
-type connectionRecord struct {
+type connectionHistory struct {
 	resumed      resumed
 	firstOffsets []partitionOffset // the first offset offered to it, by partition
 	liveSince    time.Time         // zero: its replay is not finished
@@ -53,15 +53,15 @@ func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
 }
 
 // recordFirstOffset records that a partition is offered to the connection from an offset on.
-func (s *connectionRecord) recordFirstOffset(partition int, offset int64) {
-	for i := range s.firstOffsets {
-		b := &s.firstOffsets[i]
+func (h *connectionHistory) recordFirstOffset(partition int, offset int64) {
+	for i := range h.firstOffsets {
+		b := &h.firstOffsets[i]
 		if b.partition == partition { // it follows the partition again
 			b.offset = min(b.offset, offset)
 			return
 		}
 	}
-	s.firstOffsets = append(s.firstOffsets, partitionOffset{partition, offset})
+	h.firstOffsets = append(h.firstOffsets, partitionOffset{partition, offset})
 }
 
 // recordFirstOffsets records the offsets from which a subscriber receives events. The caller
@@ -71,25 +71,25 @@ func (f *Fanout) recordFirstOffsets(a *admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.record.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
+	s.history.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
 	for _, start := range a.starts {
-		s.record.recordFirstOffset(start.partition, start.next)
+		s.history.recordFirstOffset(start.partition, start.next)
 	}
 
 	if a.starts != nil {
 		return
 	}
 
-	s.record.liveSince = time.Now()
-	for p := range s.interest.follows.all() {
-		s.record.recordFirstOffset(p, f.follower.stream(p).live.next)
+	s.history.liveSince = time.Now()
+	for p := range s.partitions.follows.all() {
+		s.history.recordFirstOffset(p, f.followed.stream(p).live.next)
 	}
 }
 
 // outcomeBeforeFirst returns the outcome of an event before the first one offered to the
 // connection.
-func (s *connectionRecord) outcomeBeforeFirst() Outcome {
-	if s.resumed.requested {
+func (h *connectionHistory) outcomeBeforeFirst() Outcome {
+	if h.resumed.requested {
 		return OutcomeResumedLater
 	}
 	return OutcomeConnectedLater
@@ -104,11 +104,11 @@ type connectionEnd struct {
 }
 
 // ensureEnd returns the end of the session and creates it if necessary.
-func (s *connectionRecord) ensureEnd() *connectionEnd {
-	if s.end == nil {
-		s.end = &connectionEnd{endedAt: time.Now()}
+func (h *connectionHistory) ensureEnd() *connectionEnd {
+	if h.end == nil {
+		h.end = &connectionEnd{endedAt: time.Now()}
 	}
-	return s.end
+	return h.end
 }
 
 // recordDropped records the waiting messages of a queue that is about to be dropped.
@@ -137,12 +137,12 @@ func (e *connectionEnd) wasDropped(id event.ID) bool {
 // recordReached records the offsets up to which a subscriber was offered events, when it
 // leaves the index. The caller holds index.mu for writing and the subscriber's lock.
 func (f *Fanout) recordReached(s *subscriber) {
-	end := s.record.ensureEnd()
+	end := s.history.ensureEnd()
 	switch {
-	case !s.interest.registered:
+	case !s.partitions.registered:
 	case !s.replaying.Load():
-		for p := range s.interest.follows.all() {
-			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{p, f.follower.stream(p).live.next})
+		for p := range s.partitions.follows.all() {
+			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{p, f.followed.stream(p).live.next})
 		}
 	case s.tracker != nil:
 		for i := range s.tracker.positions {
@@ -154,7 +154,7 @@ func (f *Fanout) recordReached(s *subscriber) {
 
 // pastConnection is a connection that has ended, or a resume that was refused.
 type pastConnection struct {
-	connectionRecord
+	connectionHistory
 	id          string
 	principal   *identity.Principal
 	transport   string
@@ -168,11 +168,11 @@ type pastConnection struct {
 // mutable data: a replay may still be running. Events that the replay misses from now
 // on are after the recorded positions. The caller holds mu.
 func (s *subscriber) endedSession(d conn.Disconnect) *pastConnection {
-	end := *s.record.ensureEnd()
+	end := *s.history.ensureEnd()
 	end.unsent = slices.Clone(end.unsent)
-	session := s.record
+	session := s.history
 	session.end = &end
-	return &pastConnection{connectionRecord: session, id: s.id, principal: s.principal, transport: s.transportName(),
+	return &pastConnection{connectionHistory: session, id: s.id, principal: s.principal, transport: s.transportName(),
 		connectedAt: s.connectedAt,
 		lastID:      s.lastID, disconnect: d}
 }
@@ -189,9 +189,9 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 		transport = transportWebSocket
 	}
 
-	s.record.ensureEnd()
+	s.history.ensureEnd()
 	f.explanations.pastSessions.add(
-		&pastConnection{connectionRecord: s.record, id: s.id, principal: s.principal, transport: transport,
+		&pastConnection{connectionHistory: s.history, id: s.id, principal: s.principal, transport: transport,
 			connectedAt: s.connectedAt, refused: true,
 			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}})
 }

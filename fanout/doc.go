@@ -26,16 +26,16 @@
 //
 // Fanout admits subscribers and delivers to them; partitionStream and replay are its
 // two sources of events. The other parts have only the dependencies that they name and
-// do not refer to Fanout: index, follower (which streams run), placements (which
+// do not refer to Fanout: index, followedPartitions (which streams run), accountPartitions (which
 // partitions have an account's events), resumer (where a client that resumes
 // continues), history, snapshots, cluster (what this node and the others tell each other of their
-// connections, and their leases), explanations, webSocket and eventStream, tasks.
-// cluster, follower, placements and webSocket call it through an interface of two to four
+// connections, and their leases), explanations, webSocket and eventStream, goroutineGroup.
+// cluster, followedPartitions, accountPartitions and webSocket call it through an interface of two to four
 // methods that they declare.
 //
 // # Goroutines and what stops them
 //
-//   - one stream for each partition while a subscriber follows it: the follower;
+//   - one stream for each partition while a subscriber follows it: followedPartitions;
 //   - one that reads cc.accounts and one that counts partitions: the end of Run's
 //     context; one for each subscriber that joins partitions: when it is live;
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
@@ -62,7 +62,7 @@
 // # Lock order
 //
 // index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none may be taken in
-// another order. partitionStream.mu, placements.mu, joinLag.mu and follower.mu are taken after
+// another order. partitionStream.mu, accountPartitions.mu, joinLag.mu and followedPartitions.mu are taken after
 // these, and none of them after another; pastConnections.mu is held alone. webSocket.handshake is
 // taken before rawConn.mu only.
 //

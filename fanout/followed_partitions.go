@@ -12,12 +12,12 @@ import (
 	"trunkline/internal/fault"
 )
 
-// follower runs the stream of each partition in which a subscriber of this node may
+// followedPartitions runs the stream of each partition in which a subscriber of this node may
 // have events, and stops it some time after the last of them has left.
-type follower struct {
-	source streamSource
-	tasks  *tasks
-	linger time.Duration // how long a stream runs without subscribers
+type followedPartitions struct {
+	source     streamSource
+	goroutines *goroutineGroup
+	linger     time.Duration // how long a stream runs without subscribers
 
 	streams atomic.Pointer[[]*partitionStream] // by partition; nil: not running
 	running sync.WaitGroup
@@ -49,13 +49,14 @@ type streamSource interface {
 	setRunningStreams(n int)
 }
 
-func newFollower(source streamSource, t *tasks, linger time.Duration) *follower {
-	return &follower{source: source, tasks: t, linger: linger, partitions: make(map[int]*followedPartition)}
+func newFollowedPartitions(source streamSource, g *goroutineGroup, linger time.Duration) *followedPartitions {
+	return &followedPartitions{source: source, goroutines: g, linger: linger,
+		partitions: make(map[int]*followedPartition)}
 }
 
 // stream returns the stream of a partition, nil if none runs.
-func (w *follower) stream(partition int) *partitionStream {
-	streams := w.streams.Load()
+func (f *followedPartitions) stream(partition int) *partitionStream {
+	streams := f.streams.Load()
 	if streams == nil || partition >= len(*streams) {
 		return nil
 	}
@@ -63,8 +64,8 @@ func (w *follower) stream(partition int) *partitionStream {
 }
 
 // list returns the running streams in the order of their partitions.
-func (w *follower) list() (running []*partitionStream) {
-	streams := w.streams.Load()
+func (f *followedPartitions) list() (running []*partitionStream) {
+	streams := f.streams.Load()
 	if streams == nil {
 		return nil
 	}
@@ -80,16 +81,16 @@ func (w *follower) list() (running []*partitionStream) {
 
 // follow starts the streams of partitions that have none. Each successful follow
 // needs one unfollow of each of its partitions.
-func (w *follower) follow(ctx context.Context, set partitionSet) error {
+func (f *followedPartitions) follow(ctx context.Context, set partitionSet) error {
 	acquired := make(map[int]*followedPartition)
 	var starting []int
 
-	w.mu.Lock()
+	f.mu.Lock()
 	for p := range set.all() {
-		e := w.partitions[p]
+		e := f.partitions[p]
 		if e == nil {
 			e = &followedPartition{ready: make(chan struct{})}
-			w.partitions[p] = e
+			f.partitions[p] = e
 			starting = append(starting, p)
 		}
 
@@ -101,10 +102,10 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 
 		acquired[p] = e
 	}
-	w.mu.Unlock()
+	f.mu.Unlock()
 
-	if len(starting) > 0 && !w.tasks.start(func() { w.startStreams(starting) }) {
-		w.failStarts(starting, errClosing)
+	if len(starting) > 0 && !f.goroutines.start(func() { f.startStreams(starting) }) {
+		f.failStarts(starting, errClosing)
 	}
 
 	var failed error
@@ -123,13 +124,13 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 		return nil
 	}
 
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
 	for p, e := range acquired {
 		// A start that failed has removed its partition, and another start may have taken its place.
-		if w.partitions[p] == e {
-			w.dereference(p, e)
+		if f.partitions[p] == e {
+			f.dereference(p, e)
 		}
 	}
 
@@ -137,48 +138,48 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 }
 
 // unfollow removes one reference to each partition of set.
-func (w *follower) unfollow(set partitionSet) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *followedPartitions) unfollow(set partitionSet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for p := range set.all() {
-		w.dereference(p, w.partitions[p])
+		f.dereference(p, f.partitions[p])
 	}
 }
 
 // dereference removes a reference to a partition. The stream ends linger after the last
 // one. The caller holds mu.
-func (w *follower) dereference(partition int, e *followedPartition) {
+func (f *followedPartitions) dereference(partition int, e *followedPartition) {
 	e.references--
-	if e.references == 0 && !w.closed {
-		e.idleTimer = time.AfterFunc(w.linger, func() { w.stopIdle(partition, e) })
+	if e.references == 0 && !f.closed {
+		e.idleTimer = time.AfterFunc(f.linger, func() { f.stopIdle(partition, e) })
 	}
 }
 
 // stopIdle stops a stream that still has no reference and drops the cached data of its
 // partition.
-func (w *follower) stopIdle(partition int, e *followedPartition) {
+func (f *followedPartitions) stopIdle(partition int, e *followedPartition) {
 	// Until then, cancel and stopped are not set.
 	<-e.ready
-	w.mu.Lock()
-	if e.references > 0 || w.closed || w.partitions[partition] != e {
-		w.mu.Unlock()
+	f.mu.Lock()
+	if e.references > 0 || f.closed || f.partitions[partition] != e {
+		f.mu.Unlock()
 		return
 	}
 
-	delete(w.partitions, partition)
-	w.setStream(partition, nil)
+	delete(f.partitions, partition)
+	f.setStream(partition, nil)
 	e.cancel()
-	w.mu.Unlock()
+	f.mu.Unlock()
 
 	// Without the lock: the stream may be waiting for writers.
 	<-e.stopped
-	w.source.dropCachedPartition(partition)
+	f.source.dropCachedPartition(partition)
 }
 
 // setStream sets the stream of a partition; nil means none. The caller holds mu.
-func (w *follower) setStream(partition int, s *partitionStream) {
+func (f *followedPartitions) setStream(partition int, s *partitionStream) {
 	var streams []*partitionStream
-	have := w.streams.Load()
+	have := f.streams.Load()
 	if have != nil {
 		streams = append(streams, *have...)
 	}
@@ -188,15 +189,15 @@ func (w *follower) setStream(partition int, s *partitionStream) {
 	}
 
 	streams[partition] = s
-	w.streams.Store(&streams)
-	w.source.setRunningStreams(len(w.list()))
+	f.streams.Store(&streams)
+	f.source.setRunningStreams(len(f.list()))
 }
 
 // close stops the streams when the node ends.
-func (w *follower) close() {
-	w.mu.Lock()
-	w.closed = true
-	for _, e := range w.partitions {
+func (f *followedPartitions) close() {
+	f.mu.Lock()
+	f.closed = true
+	for _, e := range f.partitions {
 		if e.idleTimer != nil {
 			e.idleTimer.Stop()
 		}
@@ -204,18 +205,18 @@ func (w *follower) close() {
 			e.cancel()
 		}
 	}
-	w.mu.Unlock()
+	f.mu.Unlock()
 
-	w.running.Wait()
+	f.running.Wait()
 }
 
 // startStreams looks up the ends of partitions and runs their streams from there.
-func (w *follower) startStreams(partitions []int) {
-	ctx, cancel := context.WithTimeout(w.tasks.ctx, handshakeTimeout)
+func (f *followedPartitions) startStreams(partitions []int) {
+	ctx, cancel := context.WithTimeout(f.goroutines.ctx, handshakeTimeout)
 	defer cancel()
 
-	if err := w.source.prepareStreams(ctx, len(w.list()) == 0); err != nil {
-		w.failStarts(partitions, err)
+	if err := f.source.prepareStreams(ctx, len(f.list()) == 0); err != nil {
+		f.failStarts(partitions, err)
 		return
 	}
 
@@ -223,14 +224,14 @@ func (w *follower) startStreams(partitions []int) {
 	all.SetLimit(maxConcurrentLookups)
 	for _, p := range partitions {
 		all.Go(func() error {
-			w.source.dropCachedPartition(p)
-			s, err := w.source.openStream(ctx, p)
+			f.source.dropCachedPartition(p)
+			s, err := f.source.openStream(ctx, p)
 			if err != nil {
-				w.failStarts([]int{p}, err)
+				f.failStarts([]int{p}, err)
 				return nil
 			}
 
-			w.runStream(s)
+			f.runStream(s)
 			return nil
 		})
 	}
@@ -242,38 +243,38 @@ func (w *follower) startStreams(partitions []int) {
 var errClosing = errors.New("the node is shutting down")
 
 // failStarts ends the start of partitions with an error. The next follow retries.
-func (w *follower) failStarts(partitions []int, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *followedPartitions) failStarts(partitions []int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, p := range partitions {
-		w.failStart(p, err)
+		f.failStart(p, err)
 	}
 }
 
-func (w *follower) failStart(partition int, err error) {
-	e := w.partitions[partition]
-	delete(w.partitions, partition)
+func (f *followedPartitions) failStart(partition int, err error) {
+	e := f.partitions[partition]
+	delete(f.partitions, partition)
 	e.err = err
 	close(e.ready)
 }
 
 // runStream runs a stream.
-func (w *follower) runStream(s *partitionStream) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *followedPartitions) runStream(s *partitionStream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
-	e := w.partitions[s.partition]
-	if w.closed {
+	e := f.partitions[s.partition]
+	if f.closed {
 		s.reader.Close()
-		w.failStart(s.partition, errClosing)
+		f.failStart(s.partition, errClosing)
 		return
 	}
 
-	ctx, stop := context.WithCancel(w.tasks.ctx)
+	ctx, stop := context.WithCancel(f.goroutines.ctx)
 	e.cancel, e.stopped = stop, make(chan struct{})
-	w.setStream(s.partition, s) // before it delivers anything: see replay.goLive
+	f.setStream(s.partition, s) // before it delivers anything: see replay.goLive
 
-	w.running.Go(func() {
+	f.running.Go(func() {
 		defer close(e.stopped)
 		s.run(ctx)
 	})

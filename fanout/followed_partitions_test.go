@@ -186,7 +186,7 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 
 	for name, c := range map[string]*testClient{"live": sub, "earliest": nil} {
 		if c == nil {
-			eventually(t, "the stream has read all", func() bool { return n.follower.stream(0).liveOffset() == 720 })
+			eventually(t, "the stream has read all", func() bool { return n.followed.stream(0).liveOffset() == 720 })
 			c = n.dial(t, token, "since=earliest")
 		}
 		if got := c.numbers(len(want)); !slices.Equal(got, want) {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// tasks are the goroutines that Run waits for: readers, socket waiters, replays and
+// goroutineGroup has the goroutines that Run waits for: readers, socket waiters, replays and
 // whatever else connections start.
-type tasks struct {
+type goroutineGroup struct {
 	ctx    context.Context // canceled by end
 	cancel context.CancelFunc
 
@@ -16,31 +16,31 @@ type tasks struct {
 	running sync.WaitGroup
 }
 
-func newTasks() *tasks {
-	t := &tasks{}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	return t
+func newGoroutineGroup() *goroutineGroup {
+	g := &goroutineGroup{}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g
 }
 
 // start runs work in a goroutine. It returns false, without running work, after end.
-func (t *tasks) start(work func()) bool {
+func (g *goroutineGroup) start(work func()) bool {
 	// Held while the goroutine is added, so that wait, after end, waits for it.
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.ended {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.ended {
 		return false
 	}
-	t.running.Go(work)
+	g.running.Go(work)
 	return true
 }
 
-// end cancels the context of all tasks. No task starts afterwards.
-func (t *tasks) end() {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-	t.cancel()
+// end cancels the context of all goroutines. None starts afterwards.
+func (g *goroutineGroup) end() {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+	g.cancel()
 }
 
-// wait waits, after end, until all tasks have returned.
-func (t *tasks) wait() { t.running.Wait() }
+// wait waits, after end, until all goroutines have returned.
+func (g *goroutineGroup) wait() { g.running.Wait() }

@@ -16,12 +16,12 @@ import (
 // no event, since no event of that partition was visible before.
 const joinRewind = 10 * time.Second
 
-// joinPlacements makes connected subscribers follow the partitions in which accounts
+// joinAccountPartitions makes connected subscribers follow the partitions in which accounts
 // visible to them have their first events.
-func (f *Fanout) joinPlacements(ctx context.Context, added []newPlacement) {
+func (f *Fanout) joinAccountPartitions(ctx context.Context, added []addedAccountPartition) {
 	for i := range added {
 		f.loadAccount(ctx, added[i].AccountID)
-		_, err := f.placements.ensureCount(ctx, added[i].Partition+1)
+		_, err := f.accountPartitions.ensureCount(ctx, added[i].Partition+1)
 		if err != nil && ctx.Err() == nil {
 			f.logger.Warn("counting partitions failed", "error", err)
 		}
@@ -57,26 +57,26 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	in := &s.interest
-	if !in.registered || in.follows.has(partition) {
+	sp := &s.partitions
+	if !sp.registered || sp.follows.has(partition) {
 		return
 	}
-	if before, ok := in.pending[partition]; ok {
+	if before, ok := sp.pending[partition]; ok {
 		j = j.merge(before)
 	}
-	if in.pending == nil {
-		in.pending = make(map[int]pendingJoin)
+	if sp.pending == nil {
+		sp.pending = make(map[int]pendingJoin)
 	}
 
-	in.pending[partition] = j
+	sp.pending[partition] = j
 	if s.tracker != nil && j.noticedAt.IsZero() {
 		// A cursor that is sent before the join has run must include the partition.
 		s.tracker.join(partition, positionAt(j.from), time.Now())
 	}
 
 	f.joinLag.begin(s, since)
-	if !in.joinRunning {
-		in.joinRunning = f.tasks.start(func() { f.runJoins(f.tasks.ctx, s) })
+	if !sp.joinRunning {
+		sp.joinRunning = f.goroutines.start(func() { f.runJoins(f.goroutines.ctx, s) })
 	}
 }
 
@@ -98,7 +98,7 @@ func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 }
 
 // pendingJoins returns the pending partitions of a subscriber. If there are none, it
-// marks the task as ended.
+// marks the goroutine as ended.
 func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -106,13 +106,13 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	in := &s.interest
-	pending := make(map[int]pendingJoin, len(in.pending))
-	if in.registered {
-		maps.Copy(pending, in.pending)
+	sp := &s.partitions
+	pending := make(map[int]pendingJoin, len(sp.pending))
+	if sp.registered {
+		maps.Copy(pending, sp.pending)
 	}
 	if len(pending) == 0 {
-		in.joinRunning = false
+		sp.joinRunning = false
 		f.joinLag.end(s)
 	}
 
@@ -131,7 +131,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		set.add(p)
 	}
 
-	if err := f.follower.follow(ctx, set); err != nil {
+	if err := f.followed.follow(ctx, set); err != nil {
 		return err
 	}
 
@@ -143,9 +143,9 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		}
 
 		back := j.noticedAt.Add(-joinRewind)
-		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewindTimes{back, back, true})
+		offset, err := f.resumer.rewindOffset(ctx, f.followed.stream(p), rewindTimes{back, back, true})
 		if err != nil {
-			f.follower.unfollow(set)
+			f.followed.unfollow(set)
 			return err
 		}
 
@@ -154,7 +154,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 
 	r, unused := f.commitJoins(s, from)
 	f.checkLogID(s)
-	f.follower.unfollow(unused)
+	f.followed.unfollow(unused)
 
 	if r != nil {
 		f.catchUp(ctx, r)
@@ -173,25 +173,25 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	in := &s.interest
+	sp := &s.partitions
 	var starts []replayStart
-	live := in.follows
+	live := sp.follows
 
 	for p, offset := range from {
-		j, wanted := in.pending[p]
-		if !in.registered || !wanted {
+		j, wanted := sp.pending[p]
+		if !sp.registered || !wanted {
 			unused.add(p)
 			continue
 		}
 
-		delete(in.pending, p)
-		in.follows.add(p)
+		delete(sp.pending, p)
+		sp.follows.add(p)
 		at := positionAt(min(offset, j.from))
 		if s.tracker != nil {
 			at = s.tracker.join(p, at, time.Now())
 		}
 
-		s.record.recordFirstOffset(p, at.next)
+		s.history.recordFirstOffset(p, at.next)
 		starts = append(starts, replayStart{partition: p, position: at})
 	}
 
@@ -199,25 +199,25 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		return nil, unused
 	}
 	if s.replaying.Load() {
-		in.joinedStarts = append(in.joinedStarts, starts...)
+		sp.joinedStarts = append(sp.joinedStarts, starts...)
 		return nil, unused
 	}
 
 	s.replaying.Store(true)
 	for p := range live.all() {
-		starts = append(starts, replayStart{partition: p, position: f.follower.stream(p).live})
+		starts = append(starts, replayStart{partition: p, position: f.followed.stream(p).live})
 	}
 
 	return f.newReplay(s, starts, false), unused
 }
 
 // reconcile makes a subscriber follow the partitions that its filter needs according
-// to the current account tree and placements.
+// to the current account tree and the accounts' partitions.
 func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
-	want, partitions := f.placements.partitionsOf(s.filter.Load(), tree)
+	want, partitions := f.accountPartitions.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
-	in := &s.interest
-	same := !in.registered || in.partitions == partitions && in.follows == in.withPast(want) && len(in.pending) == 0
+	sp := &s.partitions
+	same := !sp.registered || sp.count == partitions && sp.follows == sp.withPast(want) && len(sp.pending) == 0
 	f.index.mu.RUnlock()
 
 	if same {
@@ -227,21 +227,22 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 
-	if !in.registered {
+	if !sp.registered {
 		return
 	}
 
-	// Chosen again: a placement or a partition that came before the lock was taken may have a pending join already.
-	want, partitions = f.placements.partitionsOf(s.filter.Load(), f.directory.Tree())
+	// Chosen again: a record of cc.accounts or a partition that came before the lock was taken may have a pending
+	// join already.
+	want, partitions = f.accountPartitions.partitionsOf(s.filter.Load(), f.directory.Tree())
 	now := time.Now()
-	want = in.withPast(want)
-	for p := range want.minus(in.follows).all() {
-		if _, ok := in.pending[p]; ok {
+	want = sp.withPast(want)
+	for p := range want.minus(sp.follows).all() {
+		if _, ok := sp.pending[p]; ok {
 			continue
 		}
 
-		if p >= in.partitions { // it had no events when follows was chosen
-			f.addPendingJoin(s, p, pendingJoin{}, f.placements.timeBeforeGrowth())
+		if p >= sp.count { // it had no events when follows was chosen
+			f.addPendingJoin(s, p, pendingJoin{}, f.accountPartitions.timeBeforeGrowth())
 		} else {
 			f.addPendingJoin(s, p, pendingJoin{from: math.MaxInt64, noticedAt: now}, now)
 		}
@@ -250,14 +251,14 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	in.partitions = partitions
+	sp.count = partitions
 	if s.tracker != nil {
 		s.tracker.partitions = partitions
 	}
 
-	for p := range in.pending {
+	for p := range sp.pending {
 		if !want.has(p) {
-			delete(in.pending, p)
+			delete(sp.pending, p)
 			if s.tracker != nil {
 				s.tracker.retainPosition(p, now)
 			}
@@ -268,12 +269,12 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 
-	extra := in.follows.minus(want)
-	// partitions followed because their placements were unknown are read up to the offset where
-	// placements are complete
+	extra := sp.follows.minus(want)
+	// partitions followed because their accounts were unknown are read up to the offset where
+	// all their accounts are named
 	for p := range extra.all() {
-		if f.follower.stream(p).live.next < f.placements.completeFrom(p) {
-			in.addPast(p)
+		if f.followed.stream(p).live.next < f.accountPartitions.completeFrom(p) {
+			sp.addPast(p)
 			extra.remove(p)
 		}
 	}
@@ -282,15 +283,15 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 
-	in.follows = in.follows.minus(extra)
+	sp.follows = sp.follows.minus(extra)
 	if s.tracker != nil {
 		for p := range extra.all() {
-			s.tracker.advance(p, f.follower.stream(p).live)
+			s.tracker.advance(p, f.followed.stream(p).live)
 			s.tracker.retainPosition(p, now)
 		}
 	}
 
-	f.follower.unfollow(extra)
+	f.followed.unfollow(extra)
 }
 
 // reconcileAll reconciles every subscriber.

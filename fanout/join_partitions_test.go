@@ -41,8 +41,8 @@ func (l *memoryLog) other(accounts ...string) int {
 	panic("more accounts than partitions")
 }
 
-func (n *node) followed() (partitions []int) {
-	for _, st := range n.follower.list() {
+func (n *node) followedNumbers() (partitions []int) {
+	for _, st := range n.followed.list() {
 		partitions = append(partitions, st.partition)
 	}
 	return partitions
@@ -57,12 +57,12 @@ func set(partitions ...int) (s partitionSet) {
 
 func TestPartitionsOfAFilter(t *testing.T) {
 	tree := newDirectory().tree
-	a := newPlacements(nil, nil, nil, nil)
+	a := newAccountPartitions(nil, nil, nil, nil)
 	a.setCount(64)
 
 	place := func(account string, partitions ...int) {
 		for _, p := range partitions {
-			a.add(event.Placement{AccountID: account, Partition: p}, time.Now())
+			a.add(event.AccountPartition{AccountID: account, Partition: p}, time.Now())
 		}
 	}
 
@@ -107,7 +107,7 @@ func TestPartitionsOfAFilter(t *testing.T) {
 func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	log, directory := completeLog(16), newDirectory()
 	n := startNode(t, Config{StreamLinger: 50 * time.Millisecond}, log, directory, newPresence(), false)
-	if got := n.followed(); got != nil {
+	if got := n.followedNumbers(); got != nil {
 		t.Fatalf("without a subscriber: %v", got)
 	}
 
@@ -117,7 +117,7 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 		for _, account := range accounts {
 			partitions.add(log.of(account))
 		}
-		eventually(t, name, func() bool { return slices.Equal(n.followed(), slices.Collect(partitions.all())) })
+		eventually(t, name, func() bool { return slices.Equal(n.followedNumbers(), slices.Collect(partitions.all())) })
 	}
 
 	kiosk := n.dial(t, directory.token("kiosk", nil, nil), "")
@@ -153,9 +153,9 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	want("nobody")
 
 	eventually(t, "nothing is kept", func() bool {
-		n.partitionAccounts.mu.Lock()
-		defer n.partitionAccounts.mu.Unlock()
-		return len(n.partitionAccounts.partitions) == 0
+		n.newestOffsets.mu.Lock()
+		defer n.newestOffsets.mu.Unlock()
+		return len(n.newestOffsets.partitions) == 0
 	})
 }
 
@@ -184,7 +184,7 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 			if c.shared {
 				n.dial(t, directory.token("other", nil, nil), "")
 				log.place(foreign, "other")
-				eventually(t, "others follow it", func() bool { return slices.Contains(n.followed(), foreign) })
+				eventually(t, "others follow it", func() bool { return slices.Contains(n.followedNumbers(), foreign) })
 			}
 
 			log.put(log.of("kiosk"), "kiosk", event.QueueCall, runNode(10, 20)...)
@@ -267,7 +267,7 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 		t.Fatal(err)
 	}
 
-	a.transport, a.state = &webSocket{owner: n.Fanout, tasks: n.Fanout.tasks}, scheduled
+	a.transport, a.state = &webSocket{owner: n.Fanout, goroutines: n.Fanout.goroutines}, scheduled
 	n.subscribers.add(a.subscriber)
 	n.disconnect(a.subscriber, DisconnectEventsLost)
 	n.addToIndex(a)
@@ -284,11 +284,11 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 		t.Errorf("it lacks events since %s ago", lag)
 	}
 
-	eventually(t, "nothing is followed", func() bool { return n.followed() == nil })
+	eventually(t, "nothing is followed", func() bool { return n.followedNumbers() == nil })
 }
 
-// A placement that comes while a subscriber waits to be reconciled is not forgotten by it.
-func TestAPlacementThatComesDuringAReconcileIsFollowed(t *testing.T) {
+// A record of cc.accounts that comes while a subscriber waits to be reconciled is not forgotten by it.
+func TestAPartitionThatComesDuringAReconcileIsFollowed(t *testing.T) {
 	log, directory := completeLog(4), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("kiosk", nil, nil), "cursor=true")
@@ -299,7 +299,7 @@ func TestAPlacementThatComesDuringAReconcileIsFollowed(t *testing.T) {
 	partitions := slices.Collect(foreign.all())
 	earlier, later := partitions[0], partitions[1]
 
-	n.placements.add(event.Placement{AccountID: "kiosk", Partition: earlier}, time.Now())
+	n.accountPartitions.add(event.AccountPartition{AccountID: "kiosk", Partition: earlier}, time.Now())
 	n.index.mu.RLock()
 	done := make(chan struct{})
 	go func() {
@@ -315,8 +315,8 @@ func TestAPlacementThatComesDuringAReconcileIsFollowed(t *testing.T) {
 		return !isFree
 	})
 
-	// As joinPlacements does when it has the index first; nobody else has it here.
-	n.placements.add(event.Placement{AccountID: "kiosk", Partition: later}, time.Now())
+	// As joinAccountPartitions does when it has the index first; nobody else has it here.
+	n.accountPartitions.add(event.AccountPartition{AccountID: "kiosk", Partition: later}, time.Now())
 	n.addPendingJoin(s, later, pendingJoin{}, time.Now())
 	n.index.mu.RUnlock()
 	<-done
@@ -399,7 +399,7 @@ func TestThePastOfAPartitionIsReadByWhoResumesIntoIt(t *testing.T) {
 	token := directory.token("kiosk", nil, nil)
 	n.dial(t, token, "")
 
-	if got := n.followed(); !slices.Equal(got, []int{log.of("kiosk")}) {
+	if got := n.followedNumbers(); !slices.Equal(got, []int{log.of("kiosk")}) {
 		t.Errorf("live: %v", got)
 	}
 
@@ -552,7 +552,7 @@ func TestAPartitionIsFollowedUpToWhereItIsComplete(t *testing.T) {
 	sub := n.dial(t, directory.token("kiosk", nil, nil), "")
 	log.put(foreign, "kiosk", event.QueueCall, 1)
 	log.place(foreign, "")
-	eventually(t, "the partition is complete", func() bool { return n.placements.completeFrom(foreign) == 1 })
+	eventually(t, "the partition is complete", func() bool { return n.accountPartitions.completeFrom(foreign) == 1 })
 	n.reconcileAll()
 	close(held.free)
 

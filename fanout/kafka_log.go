@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log reads the normalized topic, the state, and the accounts' placements; kafka.ClusterLog is one.
+// Log reads the normalized topic, the state, and the accounts' partitions; kafka.ClusterLog is one.
 type Log interface {
 	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)

@@ -8,10 +8,10 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// partitionAccounts records which accounts had events in which partition, so that a
+// newestAccountOffsets records which accounts had events in which partition, so that a
 // resume is not rejected when the deleted records belong to other accounts. The
 // partition streams fill it.
-type partitionAccounts struct {
+type newestAccountOffsets struct {
 	mu         sync.Mutex
 	partitions map[int]*accountOffsets
 }
@@ -27,22 +27,22 @@ type accountOffsets struct {
 const maxPartitionAccounts = 1 << 16
 
 // record adds consecutive records that start at offset from.
-func (s *partitionAccounts) record(partition int, from int64, records []kafka.Record) {
+func (o *newestAccountOffsets) record(partition int, from int64, records []kafka.Record) {
 	if len(records) == 0 {
 		return
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 
-	p := s.partitions[partition]
+	p := o.partitions[partition]
 	// What is kept is one range without holes.
 	if p == nil || p.next != from || len(p.last) >= maxPartitionAccounts {
 		p = &accountOffsets{from: from, last: make(map[string]*int64)}
-		if s.partitions == nil {
-			s.partitions = make(map[int]*accountOffsets)
+		if o.partitions == nil {
+			o.partitions = make(map[int]*accountOffsets)
 		}
-		s.partitions[partition] = p
+		o.partitions[partition] = p
 	}
 
 	for i := range records {
@@ -61,20 +61,20 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 }
 
 // forget removes the data of a partition that is no longer read.
-func (s *partitionAccounts) forget(partition int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.partitions, partition)
+func (o *newestAccountOffsets) forget(partition int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.partitions, partition)
 }
 
 // accountsBetween returns the accounts that had events at or after from; known is
 // false if other accounts may have had events before to. For a partition whose past is
 // unknown it returns all accounts seen there.
-func (s *partitionAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (o *newestAccountOffsets) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 
-	p := s.partitions[partition]
+	p := o.partitions[partition]
 	if p == nil {
 		return nil, false
 	}
@@ -95,7 +95,7 @@ func (s *partitionAccounts) accountsBetween(partition int, from, to int64) (acco
 // was seen.
 func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, oldPartitionCount int) bool {
 	tree := r.directory.Tree()
-	accounts, known := r.partitionAccounts.accountsBetween(partition, from, to)
+	accounts, known := r.newestOffsets.accountsBetween(partition, from, to)
 	for _, account := range accounts {
 		if filter.matchesAccount(account, tree) {
 			return true
@@ -108,7 +108,7 @@ func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, ol
 
 	if filter.accounts != nil {
 		for account := range filter.accounts {
-			if r.placements.mayHaveRecords(account, partition, oldPartitionCount) {
+			if r.accountPartitions.mayHaveRecords(account, partition, oldPartitionCount) {
 				return true
 			}
 		}
@@ -116,7 +116,8 @@ func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, ol
 	}
 
 	for path := range tree.Paths() {
-		if slices.Contains(path, filter.root) && r.placements.mayHaveRecords(path[0], partition, oldPartitionCount) {
+		if slices.Contains(path, filter.root) &&
+			r.accountPartitions.mayHaveRecords(path[0], partition, oldPartitionCount) {
 			return true
 		}
 	}

@@ -15,15 +15,15 @@ import (
 	"trunkline/internal/setting"
 )
 
-// accountStates follows the partitions of cc.state that snapshots need: each from its first
+// stateViews follows the partitions of cc.state that snapshots need: each from its first
 // snapshot until stateLinger after the last one.
-type accountStates struct {
-	log       Log
-	directory Directory
-	tasks     *tasks
-	maxBytes  setting.Bytes // memory limit of all views
-	metrics   *metrics
-	logger    *slog.Logger
+type stateViews struct {
+	log        Log
+	directory  Directory
+	goroutines *goroutineGroup
+	maxBytes   setting.Bytes // memory limit of all views
+	metrics    *metrics
+	logger     *slog.Logger
 
 	readings atomic.Int64 // of partitions, begun so far
 
@@ -44,7 +44,7 @@ const (
 // viewsOf returns, in order, the views of those of the partitions that cc.state has, in
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
-func (w *accountStates) viewsOf(ctx context.Context, set partitionSet,
+func (w *stateViews) viewsOf(ctx context.Context, set partitionSet,
 	now time.Time) (views []*stateView, partitions int, err error) {
 	partitions, err = w.log.KnownPartitions(ctx, event.TopicState)
 	if err != nil {
@@ -74,7 +74,7 @@ func (w *accountStates) viewsOf(ctx context.Context, set partitionSet,
 	}
 
 	if !w.running {
-		w.running = w.tasks.start(func() { w.run(w.tasks.ctx) })
+		w.running = w.goroutines.start(func() { w.run(w.goroutines.ctx) })
 		if !w.running {
 			return nil, 0, errClosing
 		}
@@ -86,7 +86,7 @@ func (w *accountStates) viewsOf(ctx context.Context, set partitionSet,
 var errStateTooLarge = errors.New("the state of the accounts needs more memory than fanout.snapshot_bytes")
 
 // run starts and stops the views until none is needed any more.
-func (w *accountStates) run(ctx context.Context) {
+func (w *stateViews) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for w.startAndStopViews(ctx, &running) {
@@ -96,7 +96,7 @@ func (w *accountStates) run(ctx context.Context) {
 
 // startAndStopViews starts views that are not running and stops views without recent snapshots. It
 // returns false when none is left.
-func (w *accountStates) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
+func (w *stateViews) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -130,7 +130,7 @@ func (w *accountStates) startAndStopViews(ctx context.Context, running *sync.Wai
 }
 
 // countEntries returns the number of entries, and sets the metrics. The caller holds mu.
-func (w *accountStates) countEntries() (entries int) {
+func (w *stateViews) countEntries() (entries int) {
 	var agents, calls int
 	var lag int64
 	for _, v := range w.views {
@@ -148,7 +148,7 @@ func (w *accountStates) countEntries() (entries int) {
 
 // versionOfCalls returns a number that differs from earlier ones if a call of the account has changed
 // since, or the state was read again.
-func (w *accountStates) versionOfCalls(account string) (version int64) {
+func (w *stateViews) versionOfCalls(account string) (version int64) {
 	const changesOfOneReading = 1 << 40 // more than one reading has
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,10 +166,10 @@ func (w *accountStates) versionOfCalls(account string) (version int64) {
 
 // stateView keeps the state of one partition.
 type stateView struct {
-	states      *accountStates
+	states      *stateViews
 	partition   int
-	requestedAt time.Time          // time of the last snapshot; guarded by accountStates.mu
-	cancel      context.CancelFunc // nil: not started; guarded by accountStates.mu
+	requestedAt time.Time          // time of the last snapshot; guarded by stateViews.mu
+	cancel      context.CancelFunc // nil: not started; guarded by stateViews.mu
 
 	mu         sync.Mutex
 	view       *state.View
@@ -284,7 +284,7 @@ func (v *stateView) currentAsOf() time.Time {
 
 // loadAccounts loads accounts that are missing in the tree, so that snapshots include new
 // accounts.
-func (w *accountStates) loadAccounts(ctx context.Context, records []state.Record) {
+func (w *stateViews) loadAccounts(ctx context.Context, records []state.Record) {
 	tree, asked := w.directory.Tree(), ""
 	for i := range records {
 		e := records[i].Entry
@@ -306,7 +306,7 @@ func (w *accountStates) loadAccounts(ctx context.Context, records []state.Record
 	}
 }
 
-func (w *accountStates) recordError(doing string, err error) {
+func (w *stateViews) recordError(doing string, err error) {
 	w.logger.Warn("snapshot update failed", "doing", doing, "error", err)
 	w.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

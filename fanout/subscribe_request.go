@@ -55,7 +55,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	}
 
 	// Register before the upgrade: the subscriber gets every event from the moment at which the client is told.
-	t := &webSocket{owner: f, tasks: f.tasks}
+	t := &webSocket{owner: f, goroutines: f.goroutines}
 	s.transport = t
 	f.register(s)
 	ws, err := conn.Upgrade(w, r, f.cfg.Compression)
@@ -75,7 +75,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 
 	t.attach(ws)
 	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
-	if !f.tasks.start(func() { t.read(s.subscriber) }) {
+	if !f.goroutines.start(func() { t.read(s.subscriber) }) {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}
@@ -94,7 +94,7 @@ type admission struct {
 }
 
 // admit authenticates and checks a subscription and finds its start positions. On
-// success it holds references in the follower and the connection lease; unregister
+// success it holds references in followedPartitions and the connection lease; unregister
 // releases both.
 func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
@@ -139,44 +139,44 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
-	a.record.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
-	if err := f.placements.awaitLoaded(ctx); err != nil {
+	a.history.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
+	if err := f.accountPartitions.awaitLoaded(ctx); err != nil {
 		return err
 	}
 
 	// Before the first look-up: register disconnects if a stream has found a gap since.
 	a.gapCount = f.gapCount.Load()
-	in, flt := &a.interest, a.filter.Load()
+	sp, flt := &a.partitions, a.filter.Load()
 	// Before the partitions are chosen, since it may find more of them.
 	if err := f.resumer.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}
 
-	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
+	sp.follows, sp.count = f.accountPartitions.partitionsOf(flt, f.directory.Tree())
 	past, err := f.resumer.pastPartitions(ctx, at)
 	if err != nil {
 		return err
 	}
 
 	for p := range past.all() {
-		in.addPast(p)
+		sp.addPast(p)
 	}
 
-	in.follows = in.withPast(in.follows)
-	err = f.follower.follow(ctx, in.follows)
+	sp.follows = sp.withPast(sp.follows)
+	err = f.followed.follow(ctx, sp.follows)
 	if err != nil || since == "" {
 		return err
 	}
 
 	a.earliest = at.earliest
-	a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt)
+	a.starts, err = f.resumer.resumeStarts(ctx, at, sp.follows, flt)
 	if err != nil {
-		f.follower.unfollow(in.follows)
+		f.followed.unfollow(sp.follows)
 		return err
 	}
 
 	for _, p := range at.positions {
-		if !in.follows.has(p.partition) {
+		if !sp.follows.has(p.partition) {
 			a.otherPositions = append(a.otherPositions, p)
 		}
 	}

@@ -2,34 +2,34 @@ package fanout
 
 import "time"
 
-// interest holds the partitions of one subscriber. Writers hold index.mu (for writing)
+// subscriberPartitions holds the partitions of one subscriber. Writers hold index.mu (for writing)
 // and the subscriber's lock; readers hold either.
-type interest struct {
+type subscriberPartitions struct {
 	follows    partitionSet // partitions whose events it receives
 	registered bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
 	removed      bool
-	joinRunning  bool                // a task runs for pending
-	partitions   int                 // number of partitions of cc.evt when follows was chosen
+	joinRunning  bool                // a goroutine runs for pending
+	count        int                 // number of partitions of cc.evt when follows was chosen
 	past         *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
 	pending      map[int]pendingJoin // partitions to follow soon
 	joinedStarts []replayStart       // followed since the last takeJoined of the running replay
 }
 
 // withPast returns a set with the partitions that are followed until the subscriber disconnects.
-func (in *interest) withPast(set partitionSet) partitionSet {
-	if in.past == nil {
+func (sp *subscriberPartitions) withPast(set partitionSet) partitionSet {
+	if sp.past == nil {
 		return set
 	}
-	return set.union(*in.past)
+	return set.union(*sp.past)
 }
 
-func (in *interest) addPast(p int) {
+func (sp *subscriberPartitions) addPast(p int) {
 	// Few subscribers have one: a set is 128 bytes.
-	if in.past == nil {
-		in.past = new(partitionSet)
+	if sp.past == nil {
+		sp.past = new(partitionSet)
 	}
-	in.past.add(p)
+	sp.past.add(p)
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
@@ -51,13 +51,13 @@ func (j pendingJoin) merge(other pendingJoin) pendingJoin {
 func (s *subscriber) mayFollow(partition int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, pending := s.interest.pending[partition]
-	return pending || s.interest.follows.has(partition)
+	_, pending := s.partitions.pending[partition]
+	return pending || s.partitions.follows.has(partition)
 }
 
 // follows reports whether a subscriber follows a partition.
 func (s *subscriber) follows(partition int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.interest.follows.has(partition)
+	return s.partitions.follows.has(partition)
 }

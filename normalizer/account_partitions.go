@@ -13,24 +13,24 @@ import (
 // workers of all partitions.
 type accountLog struct {
 	mu         sync.Mutex
-	next       int64                              // offset to read next
-	partitions map[int]map[string]event.Placement // by partition of cc.evt and account
+	next       int64                                     // offset to read next
+	partitions map[int]map[string]event.AccountPartition // by partition of cc.evt and account
 }
 
-// readPlacements reads cc.accounts up to its end and returns the placements of one partition.
-func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
-	partition int) (map[string]event.Placement, error) {
+// readAccountPartitions reads cc.accounts up to its end and returns the records of one partition.
+func (l *accountLog) readAccountPartitions(ctx context.Context, log kafka.Log,
+	partition int) (map[string]event.AccountPartition, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	add := func(r *kafka.Record) {
-		p, err := event.ParsePlacement(r.Key, r.Value)
+		p, err := event.ParseAccountPartition(r.Key, r.Value)
 		if err != nil { // written by another program, or damaged: write the account again
 			return
 		}
 
 		if l.partitions[p.Partition] == nil {
-			l.partitions[p.Partition] = map[string]event.Placement{}
+			l.partitions[p.Partition] = map[string]event.AccountPartition{}
 		}
 
 		l.partitions[p.Partition][p.AccountID] = p
@@ -38,7 +38,7 @@ func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
 
 	for {
 		if l.next == 0 {
-			l.partitions = map[int]map[string]event.Placement{}
+			l.partitions = map[int]map[string]event.AccountPartition{}
 		}
 
 		end, err := log.ScanCompacted(ctx, event.TopicAccounts, 0, l.next, func() {}, add)
@@ -55,21 +55,21 @@ func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
 	}
 }
 
-// placements names accounts on cc.accounts before their first event in one partition
+// accountPartitions names accounts on cc.accounts before their first event in one partition
 // of cc.evt is written. Its methods do nothing on nil.
-type placements struct {
+type accountPartitions struct {
 	worker        *partitionWorker
 	knownAccounts map[string]struct{} // accounts named in cc.accounts for the partition
 }
 
-// loadPlacements loads the accounts of the partition. If cc.accounts has no completion
-// of the partition, loadPlacements writes one for the current end, and names the
+// loadAccountPartitions loads the accounts of the partition. If cc.accounts has no completion
+// of the partition, loadAccountPartitions writes one for the current end, and names the
 // accounts of the state for the events before it.
-func (w *partitionWorker) loadPlacements(ctx context.Context) error {
-	p := &placements{worker: w, knownAccounts: map[string]struct{}{}}
+func (w *partitionWorker) loadAccountPartitions(ctx context.Context) error {
+	p := &accountPartitions{worker: w, knownAccounts: map[string]struct{}{}}
 	hasCompletion := false
 	err := w.retry(ctx, "reading the partitions of accounts", func() error {
-		found, err := w.accounts.readPlacements(ctx, w.deps.Log, w.Partition)
+		found, err := w.accounts.readAccountPartitions(ctx, w.deps.Log, w.Partition)
 		for account := range found {
 			p.knownAccounts[account] = struct{}{}
 		}
@@ -95,13 +95,13 @@ func (w *partitionWorker) loadPlacements(ctx context.Context) error {
 		}
 	}
 
-	w.placements = p
+	w.accountPartitions = p
 	return nil
 }
 
 // ensure names the accounts of events on cc.accounts. Produce the events only after it
 // has returned.
-func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
+func (p *accountPartitions) ensure(ctx context.Context, events []kafka.Record) error {
 	if p == nil {
 		return nil
 	}
@@ -116,8 +116,8 @@ func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
 	return p.writeMissing(ctx, missing)
 }
 
-// writeMissing writes placements of unnamed accounts, at the current end of the partition.
-func (p *placements) writeMissing(ctx context.Context, accounts []string) error {
+// writeMissing writes records of unnamed accounts, at the current end of the partition.
+func (p *accountPartitions) writeMissing(ctx context.Context, accounts []string) error {
 	var records []kafka.Record
 	for _, account := range accounts {
 		if _, ok := p.knownAccounts[account]; ok {
@@ -125,10 +125,10 @@ func (p *placements) writeMissing(ctx context.Context, accounts []string) error 
 		}
 
 		p.knownAccounts[account] = struct{}{}
-		placement := event.Placement{AccountID: account, Partition: p.worker.Partition,
+		record := event.AccountPartition{AccountID: account, Partition: p.worker.Partition,
 			Offset: p.worker.state.position.Offset}
 		records = append(records,
-			kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
+			kafka.Record{Topic: event.TopicAccounts, Key: []byte(record.Key()), Value: record.Value()})
 	}
 
 	return p.worker.produceWithRetry(ctx, records) // an error ends the worker, and with it knownAccounts

@@ -13,13 +13,13 @@ import (
 	"trunkline/internal/kafka/kafkatest"
 )
 
-// readPlacements returns the partitions that cc.accounts names for each account; "" is the
+// readAccountPartitions returns the partitions that cc.accounts names for each account; "" is the
 // account of complete partitions.
-func readPlacements(t *testing.T, k *kafkatest.Log) map[string][]int {
+func readAccountPartitions(t *testing.T, k *kafkatest.Log) map[string][]int {
 	t.Helper()
 	all := map[string][]int{}
 	for _, r := range k.All(event.TopicAccounts, 0) {
-		p, err := event.ParsePlacement(r.Key, r.Value)
+		p, err := event.ParseAccountPartition(r.Key, r.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 
 	k.OnProduce = func(records []kafka.Record) (int, error) {
 		if records[0].Topic == event.TopicEvents {
-			placed := readPlacements(t, k)
+			placed := readAccountPartitions(t, k)
 			for i := range records {
 				if !slices.Contains(placed[string(records[i].Key)], records[i].Partition) {
 					t.Errorf("an event of %s in partition %d, which is not named", records[i].Key, records[i].Partition)
@@ -78,10 +78,10 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 		}
 	}
 
-	for deadline := time.Now().Add(3 * time.Minute); !maps.EqualFunc(readPlacements(t, k), want,
+	for deadline := time.Now().Add(3 * time.Minute); !maps.EqualFunc(readAccountPartitions(t, k), want,
 		slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("placed %v, want %v", readPlacements(t, k), want)
+			t.Fatalf("placed %v, want %v", readAccountPartitions(t, k), want)
 		}
 	}
 
@@ -112,15 +112,15 @@ func TestThePastOfAPartitionIsNotClaimed(t *testing.T) {
 	stop = start(newTestNormalizer(t, k, known, event.TopicRaw))
 	defer stop()
 
-	await(t, func() bool { return len(k.All(event.TopicAccounts, 0)) > 0 && readPlacements(t, k)[""] != nil })
+	await(t, func() bool { return len(k.All(event.TopicAccounts, 0)) > 0 && readAccountPartitions(t, k)[""] != nil })
 	for _, r := range k.All(event.TopicAccounts, 0) {
-		if p, _ := event.ParsePlacement(r.Key, r.Value); p.AccountID == "" && p.Offset != 2 {
+		if p, _ := event.ParseAccountPartition(r.Key, r.Value); p.AccountID == "" && p.Offset != 2 {
 			t.Errorf("complete from %d on, want 2", p.Offset)
 		}
 	}
 
 	k.Append(rawEvent(0, time.UnixMilli(1_795_000_000_500), "kiosk"))
-	await(t, func() bool { return readPlacements(t, k)["kiosk"] != nil })
+	await(t, func() bool { return readAccountPartitions(t, k)["kiosk"] != nil })
 }
 
 func await(t *testing.T, ok func() bool) {
