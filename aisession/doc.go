@@ -5,9 +5,9 @@
 // If this is your first change, read call.go (the interface of an ingress),
 // session.go (a session from Open to its end) and session_tick.go (the work of every 20 ms).
 //
-//	call ─ReceiveAudio─▶ jitter buffer ─▶ transcoder ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
+//	call ─ReceiveAudio─▶ jitter buffer ─▶ transcoder ─┐        ┌─▶ sendQueue ─▶ socket ─▶ provider
 //	                                                  ├─ tick ─┤
-//	call ◀─Play─── transcoder ◀─── playout ◀──────────┘        └── reader ◀─ socket ◀─ provider
+//	call ◀─Play─── transcoder ◀─── playout ◀──────────┘        └── reader ◀──── socket ◀─ provider
 //
 // A tick runs every 20 ms on absolute deadlines. It reads what the provider has sent, passes one frame
 // of it, or silence, to the call, and one frame of the caller's audio, with losses concealed, to the
@@ -22,11 +22,11 @@
 //
 // # Goroutines
 //
-//   - one per wheel of the pacer, with one wheel per core, which sleeps in the
+//   - one per wheel of the tickScheduler, with one wheel per core, which sleeps in the
 //     kernel while it has sessions; one that publishes events; one that renews
 //     session leases: Run stops them when its context and the sessions have
 //     ended;
-//   - none for a session's socket: the pacer ticks it from its handshake until
+//   - none for a session's socket: the tickScheduler ticks it from its handshake until
 //     it is closed, at most closeTimeout after its close frame;
 //   - one per session that carries out the requests of a provider with
 //     extensions; it ends with the session;
@@ -35,7 +35,7 @@
 // # Limits
 //
 //   - Open refuses sessions above the limit of the node or the account.
-//   - A provider that does not read: the outbox drops the oldest audio above two
+//   - A provider that does not read: the sendQueue drops the oldest audio above two
 //     seconds, and the connection fails when nothing can be written for
 //     writeTimeout.
 //   - A provider that sends more than Settings.PlayoutLimit ahead: the newest audio
@@ -47,7 +47,7 @@
 //
 // # Lock order
 //
-// Session.tickMu, providerConn.encodeMu, wheel.mu, playout.mu, outbox.mu, providerConn.mu,
+// Session.tickMu, providerConn.encodeMu, wheel.mu, playout.mu, sendQueue.mu, providerConn.mu,
 // Service.mu. None of them is held while another is taken, except Session.tickMu and
 // providerConn.encodeMu, which may be held while any later one is taken. Fields of a providerConn
 // and a nonblockingConn without a lock are used by the ticks only.

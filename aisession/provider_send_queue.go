@@ -2,9 +2,9 @@ package aisession
 
 import "sync"
 
-// outbox is the queue of frames that the next tick writes to a provider. Adding never blocks. Audio
+// sendQueue is the queue of frames that the next tick writes to a provider. Adding never blocks. Audio
 // above maxAudioFrames drops the oldest audio.
-type outbox struct {
+type sendQueue struct {
 	mu          sync.Mutex
 	queue       []frame
 	free        [][]byte
@@ -28,92 +28,92 @@ const (
 )
 
 // getBuffer returns memory for a frame to be put.
-func (o *outbox) getBuffer() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	n := len(o.free)
+func (q *sendQueue) getBuffer() []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.free)
 	if n > 0 {
-		b := o.free[n-1]
-		o.free = o.free[:n-1]
+		b := q.free[n-1]
+		q.free = q.free[:n-1]
 		return b
 	}
 	return make([]byte, 0, 512)
 }
 
 // enqueue queues a frame and returns the number of frames dropped, counting f itself if it is rejected.
-func (o *outbox) enqueue(f frame) (dropped int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (q *sendQueue) enqueue(f frame) (dropped int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 
 	switch {
-	case o.closed, !f.isAudio && !f.isClose && len(o.queue)-o.audioFrames >= maxControlFrames:
-		o.recycleLocked(f)
+	case q.closed, !f.isAudio && !f.isClose && len(q.queue)-q.audioFrames >= maxControlFrames:
+		q.recycleLocked(f)
 		dropped = 1
 	default:
-		if f.isAudio && o.audioFrames == maxAudioFrames {
-			o.dropOldest()
+		if f.isAudio && q.audioFrames == maxAudioFrames {
+			q.dropOldest()
 			dropped = 1
 		}
 
-		o.queue = append(o.queue, f)
+		q.queue = append(q.queue, f)
 		if f.isAudio {
-			o.audioFrames++
+			q.audioFrames++
 		}
 
-		o.closed = f.isClose
+		q.closed = f.isClose
 	}
 
 	return dropped
 }
 
-func (o *outbox) dropOldest() {
-	for i, f := range o.queue {
+func (q *sendQueue) dropOldest() {
+	for i, f := range q.queue {
 		if f.isAudio {
-			o.queue = append(o.queue[:i], o.queue[i+1:]...)
-			o.audioFrames--
-			o.recycleLocked(f)
+			q.queue = append(q.queue[:i], q.queue[i+1:]...)
+			q.audioFrames--
+			q.recycleLocked(f)
 			return
 		}
 	}
 }
 
-// close makes the outbox reject further frames and reports whether it accepted them before.
-func (o *outbox) close() (first bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	first, o.closed = !o.closed, true
+// close makes the queue reject further frames and reports whether it accepted them before.
+func (q *sendQueue) close() (first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first, q.closed = !q.closed, true
 	return first
 }
 
 // pop returns the frame to write; false if the queue is empty.
-func (o *outbox) pop() (frame, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (q *sendQueue) pop() (frame, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 
-	if len(o.queue) == 0 {
+	if len(q.queue) == 0 {
 		return frame{}, false
 	}
 
-	f := o.queue[0]
-	o.queue = append(o.queue[:0], o.queue[1:]...)
+	f := q.queue[0]
+	q.queue = append(q.queue[:0], q.queue[1:]...)
 	if f.isAudio {
-		o.audioFrames--
+		q.audioFrames--
 	}
 
 	return f, true
 }
 
 // recycle reuses the memory of a written frame.
-func (o *outbox) recycle(f frame) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.recycleLocked(f)
+func (q *sendQueue) recycle(f frame) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recycleLocked(f)
 }
 
 const maxFreeBuffers = 4
 
-func (o *outbox) recycleLocked(f frame) {
-	if len(o.free) < maxFreeBuffers {
-		o.free = append(o.free, f.buffer)
+func (q *sendQueue) recycleLocked(f frame) {
+	if len(q.free) < maxFreeBuffers {
+		q.free = append(q.free, f.buffer)
 	}
 }

@@ -3,7 +3,7 @@ package aisession
 import "testing"
 
 func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
-	o := &outbox{}
+	o := &sendQueue{}
 	put := func(name byte, audio bool) int {
 		return o.enqueue(frame{buffer: append(o.getBuffer()[:0], name), isAudio: audio})
 	}

@@ -9,10 +9,10 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// pacer ticks every session once per 20 ms frame on absolute deadlines. It has one wheel per core and
+// tickScheduler ticks every session once per 20 ms frame on absolute deadlines. It has one wheel per core and
 // uses as few of them as suffice. A wheel makes one turn in 20 ms and has a slot every 2 ms; the
 // sessions of a slot share a timer.
-type pacer struct{ wheels []*wheel }
+type tickScheduler struct{ wheels []*wheel }
 
 const (
 	slotTime      = 2 * time.Millisecond
@@ -61,20 +61,20 @@ type wheel struct {
 	sessions int
 }
 
-// newPacer returns a pacer whose wheels wait by calling sleep.
-func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
-	p := &pacer{}
+// newTickScheduler returns a tickScheduler whose wheels wait by calling sleep.
+func newTickScheduler(wheels int, base time.Time, sleep func(time.Duration)) *tickScheduler {
+	t := &tickScheduler{}
 	for range wheels {
-		p.wheels = append(p.wheels,
+		t.wheels = append(t.wheels,
 			&wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, buffer: make([]byte, readBuffer)})
 	}
-	return p
+	return t
 }
 
 // run turns the wheels until ctx ends.
-func (p *pacer) run(ctx context.Context) {
+func (t *tickScheduler) run(ctx context.Context) {
 	var turning sync.WaitGroup
-	for _, w := range p.wheels {
+	for _, w := range t.wheels {
 		turning.Go(func() { w.run(ctx) })
 	}
 	turning.Wait()
@@ -82,18 +82,18 @@ func (p *pacer) run(ctx context.Context) {
 
 // assign chooses a new session's wheel: the first one with room, so that few timers serve many
 // sessions, else the least loaded one.
-func (p *pacer) assign(s *Session) {
+func (t *tickScheduler) assign(s *Session) {
 	s.schedule = wheelSlot{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.tickCost())
 
-	s.schedule.wheel = p.wheels[0]
-	for _, w := range p.wheels {
+	s.schedule.wheel = t.wheels[0]
+	for _, w := range t.wheels {
 		if w.load.Load() < s.schedule.wheel.load.Load() {
 			s.schedule.wheel = w
 		}
 	}
 
-	for _, w := range p.wheels {
+	for _, w := range t.wheels {
 		if w.load.Load()+cost <= wheelCapacity {
 			s.schedule.wheel = w
 			break
@@ -104,13 +104,13 @@ func (p *pacer) assign(s *Session) {
 }
 
 // unassign removes a session from its wheel permanently.
-func (p *pacer) unassign(s *Session) {
-	p.stopTicks(s)
+func (t *tickScheduler) unassign(s *Session) {
+	t.stopTicks(s)
 	s.schedule.wheel.load.Add(-int64(s.tickCost()))
 }
 
 // startTicks starts a session's ticks if they have not started.
-func (p *pacer) startTicks(s *Session, now time.Time) {
+func (t *tickScheduler) startTicks(s *Session, now time.Time) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *pacer) startTicks(s *Session, now time.Time) {
 }
 
 // setCallAttached starts or stops aligning a session's ticks to its call's packets.
-func (p *pacer) setCallAttached(s *Session, call bool) {
+func (t *tickScheduler) setCallAttached(s *Session, call bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *pacer) setCallAttached(s *Session, call bool) {
 // packet sets the slot; a packet that just missed its tick moves the ticks back; packets that all wait
 // for long move them forward. It reports whether the ticks were moved back, in which case the packet's
 // audio has already been concealed.
-func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool) {
+func (t *tickScheduler) packetArrived(s *Session, now time.Time, missed bool) (back bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 }
 
 // stopTicks stops a session's ticks. One may still be running.
-func (p *pacer) stopTicks(s *Session) {
+func (t *tickScheduler) stopTicks(s *Session) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ func newIdleService(t testing.TB) *Service {
 		t.Fatal(err)
 	}
 
-	s.pacer = newPacer(len(s.pacer.wheels), time.Now(), time.Sleep)
+	s.scheduler = newTickScheduler(len(s.scheduler.wheels), time.Now(), time.Sleep)
 	return s
 }
 
@@ -55,8 +55,8 @@ func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
 		t.Fatal(err)
 	}
 
-	s.pacer.assign(session)
-	s.pacer.startTicks(session, time.Now())
+	s.scheduler.assign(session)
+	s.scheduler.startTicks(session, time.Now())
 	return session
 }
 
@@ -64,7 +64,7 @@ func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
 func runPacer(s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { s.pacer.run(ctx) })
+	running.Go(func() { s.scheduler.run(ctx) })
 	return func() {
 		cancel()
 		running.Wait()
@@ -385,11 +385,11 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	s := newIdleService(t)
-	s.pacer = newPacer(3, time.Now(), time.Sleep)
+	s.scheduler = newTickScheduler(3, time.Now(), time.Sleep)
 	var sessions []*Session
 
 	loads := func() (all [3]int64) {
-		for i, w := range s.pacer.wheels {
+		for i, w := range s.scheduler.wheels {
 			all[i] = w.load.Load()
 		}
 		return all
@@ -413,7 +413,7 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	}
 
 	for _, session := range sessions {
-		s.pacer.unassign(session)
+		s.scheduler.unassign(session)
 	}
 
 	if got := loads(); got != [3]int64{} {
