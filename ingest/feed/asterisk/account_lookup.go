@@ -15,8 +15,8 @@ const (
 	generationAge = time.Hour
 )
 
-// tenants finds the accounts of events, and caches those of calls and queue members.
-type tenants struct {
+// accountLookup finds the accounts of events, and caches those of calls and queue members.
+type accountLookup struct {
 	cfg      *feed.Config
 	accounts feed.Accounts
 
@@ -32,35 +32,35 @@ type cachedAccount struct {
 	certain bool // found by a variable, an account code or a queue, not by a context
 }
 
-func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
-	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{}, older: map[string]cachedAccount{},
-		rotatedAt: time.Now()}
+func newAccountLookup(cfg *feed.Config, accounts feed.Accounts) *accountLookup {
+	return &accountLookup{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{},
+		older: map[string]cachedAccount{}, rotatedAt: time.Now()}
 }
 
 // find returns the account of an event, "" if it is unknown, and the names that were looked up. It
 // caches the account for the event's calls and queue member.
-func (t *tenants) find(p *ami.Message) (account string, names []string) {
-	if t.cfg.Account != "" {
-		return t.accounts.Account(), nil
+func (l *accountLookup) find(p *ami.Message) (account string, names []string) {
+	if l.cfg.Account != "" {
+		return l.accounts.Account(), nil
 	}
 
-	certain, uncertain := t.names(p)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	certain, uncertain := l.names(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
-	found := cachedAccount{t.accounts.Account(certain...), true}
+	found := cachedAccount{l.accounts.Account(certain...), true}
 	ids := callIDs(p)
 	for _, id := range ids {
 		if found.account == "" {
-			found = t.cached(id)
+			found = l.cached(id)
 		}
 	}
 
 	if found.account == "" {
-		found = cachedAccount{t.accounts.Account(uncertain...), false}
+		found = cachedAccount{l.accounts.Account(uncertain...), false}
 	}
 	if found.account == "" {
-		found = t.cached(deviceID(p))
+		found = l.cached(deviceID(p))
 	}
 	if found.account == "" {
 		return "", append(certain, uncertain...)
@@ -68,12 +68,12 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 
 	// Later events of the call have none of the names.
 	for _, id := range ids {
-		t.store(id, found)
+		l.store(id, found)
 	}
 
 	queue := p.Get("Queue")
 	if queue != "" {
-		t.store(memberInterface(p), found)
+		l.store(memberInterface(p), found)
 	}
 
 	return found.account, nil
@@ -81,7 +81,7 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 
 // names returns the names in an event that may map to an account. certain has those that identify the
 // call's tenant; uncertain has those that may also occur in events of another tenant's call.
-func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
+func (l *accountLookup) names(p *ami.Message) (certain, uncertain []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -90,10 +90,10 @@ func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 		}
 	}
 
-	if t.cfg.AccountVariable != "" {
-		add(&certain, variableValues(p, t.cfg.AccountVariable)...)
+	if l.cfg.AccountVariable != "" {
+		add(&certain, variableValues(p, l.cfg.AccountVariable)...)
 	}
-	if t.cfg.UseAccountcode {
+	if l.cfg.UseAccountcode {
 		add(&certain, value(p, "AccountCode"), value(p, "DestAccountCode"))
 	}
 
@@ -174,18 +174,18 @@ func deviceID(p *ami.Message) string {
 }
 
 // cached returns the cached account of an id. The caller holds mu.
-func (t *tenants) cached(id string) cachedAccount {
+func (l *accountLookup) cached(id string) cachedAccount {
 	if id == "" {
 		return cachedAccount{}
 	}
 
 	for _, name := range [...]string{id, "PJSIP/" + id} {
-		if found, ok := t.recent[name]; ok {
+		if found, ok := l.recent[name]; ok {
 			return found
 		}
-		if found, ok := t.older[name]; ok {
+		if found, ok := l.older[name]; ok {
 			// What is still asked for stays for one more generation.
-			t.recent[name] = found
+			l.recent[name] = found
 			return found
 		}
 	}
@@ -195,20 +195,20 @@ func (t *tenants) cached(id string) cachedAccount {
 
 // store caches the account of an id, unless the cache has one that is certain and this one is not. The
 // caller holds mu.
-func (t *tenants) store(id string, found cachedAccount) {
+func (l *accountLookup) store(id string, found cachedAccount) {
 	if id == "" {
 		return
 	}
 
-	before := t.cached(id)
+	before := l.cached(id)
 	if before == found || before.certain && !found.certain {
 		return
 	}
 
 	now := time.Now()
-	if len(t.recent) >= maxCachedIDs || now.Sub(t.rotatedAt) >= generationAge {
-		t.older, t.recent, t.rotatedAt = t.recent, map[string]cachedAccount{}, now
+	if len(l.recent) >= maxCachedIDs || now.Sub(l.rotatedAt) >= generationAge {
+		l.older, l.recent, l.rotatedAt = l.recent, map[string]cachedAccount{}, now
 	}
 
-	t.recent[id] = found
+	l.recent[id] = found
 }

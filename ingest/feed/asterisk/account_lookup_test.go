@@ -159,7 +159,7 @@ func TestHoldIsBounded(t *testing.T) {
 }
 
 func TestMemoryOfAccountsIsBounded(t *testing.T) {
-	tenants := newTenants(&feed.Config{}, accounts{})
+	tenants := newAccountLookup(&feed.Config{}, accounts{})
 	for i := range 3 * maxCachedIDs {
 		tenants.store(fmt.Sprint(i), cachedAccount{"A", true})
 	}

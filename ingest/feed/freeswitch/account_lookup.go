@@ -12,8 +12,8 @@ import (
 // legs, and clears the cache.
 const maxLegs = 100_000
 
-// tenants caches the names of agents and the accounts of legs, for events that name no account.
-type tenants struct {
+// accountCache caches the names of agents and the accounts of legs, for events that name no account.
+type accountCache struct {
 	querying  sync.Mutex // held while the agents are queried; guards queriedAt
 	queriedAt time.Time  // end of the last query
 
@@ -26,67 +26,67 @@ type tenants struct {
 type legInfo struct{ account, interaction string }
 
 // agentNames returns the names of an agent's tiers and contact.
-func (t *tenants) agentNames(agent string) ([]string, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	names, ok := t.agents[agent]
+func (c *accountCache) agentNames(agent string) ([]string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, ok := c.agents[agent]
 	return names, ok
 }
 
-func (t *tenants) setAgents(agents map[string][]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.agents = agents
+func (c *accountCache) setAgents(agents map[string][]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.agents = agents
 }
 
 // query calls ask, which queries the agents, once the query under way has ended.
-func (t *tenants) query(ask func() error) error {
-	t.querying.Lock()
-	defer t.querying.Unlock()
-	return t.queryLocked(ask)
+func (c *accountCache) query(ask func() error) error {
+	c.querying.Lock()
+	defer c.querying.Unlock()
+	return c.queryLocked(ask)
 }
 
 // tryQuery calls ask, which queries the agents, unless a query is under way or the last one ended less than pause ago,
 // and reports whether it did.
-func (t *tenants) tryQuery(pause time.Duration, ask func() error) (asked bool, err error) {
-	if !t.querying.TryLock() {
+func (c *accountCache) tryQuery(pause time.Duration, ask func() error) (asked bool, err error) {
+	if !c.querying.TryLock() {
 		return false, nil
 	}
-	defer t.querying.Unlock()
+	defer c.querying.Unlock()
 
-	if time.Since(t.queriedAt) < pause {
+	if time.Since(c.queriedAt) < pause {
 		return false, nil
 	}
 
-	return true, t.queryLocked(ask)
+	return true, c.queryLocked(ask)
 }
 
 // queryLocked is query for a caller that has locked querying.
-func (t *tenants) queryLocked(ask func() error) error {
+func (c *accountCache) queryLocked(ask func() error) error {
 	// Also of a query that fails, and at its end: a switch that hangs is not asked again at once.
-	defer func() { t.queriedAt = time.Now() }()
+	defer func() { c.queriedAt = time.Now() }()
 	return ask()
 }
 
-func (t *tenants) leg(uuid string) legInfo {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.legs[uuid]
+func (c *accountCache) leg(uuid string) legInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.legs[uuid]
 }
 
-func (t *tenants) setLeg(uuid string, l legInfo) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.legs) >= maxLegs || t.legs == nil {
-		t.legs = make(map[string]legInfo)
+func (c *accountCache) setLeg(uuid string, l legInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.legs) >= maxLegs || c.legs == nil {
+		c.legs = make(map[string]legInfo)
 	}
-	t.legs[uuid] = l
+	c.legs[uuid] = l
 }
 
-func (t *tenants) deleteLeg(uuid string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.legs, uuid)
+func (c *accountCache) deleteLeg(uuid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.legs, uuid)
 }
 
 // account returns the account of an event or, if there is none, the names that were looked up.
@@ -99,7 +99,7 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	// The leg itself before those that it belongs to.
 	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
 		if account == "" && uuid != "" {
-			account = s.tenants.leg(uuid).account
+			account = s.accountCache.leg(uuid).account
 		}
 	}
 
@@ -107,9 +107,9 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	case own == "":
 	// The last event of a leg.
 	case e.Name == "CHANNEL_DESTROY":
-		s.tenants.deleteLeg(own)
+		s.accountCache.deleteLeg(own)
 	case account != "" && e.Facts.CallID == own:
-		s.tenants.setLeg(own, legInfo{account, e.Facts.InteractionID})
+		s.accountCache.setLeg(own, legInfo{account, e.Facts.InteractionID})
 	}
 
 	if account != "" {
@@ -128,7 +128,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return s.accounts.Account(names...), names
 	}
 
-	learned, known := s.tenants.agentNames(agent)
+	learned, known := s.accountCache.agentNames(agent)
 	names = append(names, learned...)
 	account = s.accounts.Account(names...)
 	if account != "" || known || e.Format != callcenterFormat {
@@ -136,7 +136,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 	}
 
 	// An agent that was added since. No event waits for a snapshot's query, which may take commandTimeout.
-	asked, err := s.tenants.tryQuery(s.refreshPause, func() error { return s.refreshAgents(ctx) })
+	asked, err := s.accountCache.tryQuery(s.refreshPause, func() error { return s.refreshAgents(ctx) })
 	if err != nil { // the next Read returns the connection's error
 		s.log.Warn("lookup of agents failed", "error", err)
 	}
@@ -144,7 +144,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return "", names
 	}
 
-	learned, _ = s.tenants.agentNames(agent)
+	learned, _ = s.accountCache.agentNames(agent)
 	names = append(names, learned...)
 	return s.accounts.Account(names...), names
 }

@@ -6,25 +6,25 @@ import (
 )
 
 // refreshAgents queries the queues of the agents. A switch without the command has none. The caller has locked
-// tenants.querying.
+// accountCache.querying.
 func (s *session) refreshAgents(ctx context.Context) error {
 	_, _, err := s.queryAgents(ctx)
 	if isRefusal(err) {
-		s.tenants.setAgents(nil)
+		s.accountCache.setAgents(nil)
 		return nil
 	}
 	return err
 }
 
 // queryAgents queries the agents and their tiers, and caches the names that may map the agents to accounts. The caller
-// has locked tenants.querying.
+// has locked accountCache.querying.
 func (s *session) queryAgents(ctx context.Context) (agents, tiers table, err error) {
 	agents, err = s.queryTable(ctx, "callcenter_config agent list", "contact")
 	if err == nil {
 		tiers, err = s.queryTable(ctx, "callcenter_config tier list", "")
 	}
 	if err == nil {
-		s.tenants.setAgents(agentNames(agents, tiers))
+		s.accountCache.setAgents(agentNames(agents, tiers))
 	}
 	return agents, tiers, err
 }
