@@ -11,10 +11,10 @@ const (
 	cancelCheckInterval = 500 * time.Millisecond // interval of the check for cancel requests of other nodes
 )
 
-// runMaintenance renews the node's lease, takes over the calls of nodes whose lease has expired, and
+// runNodeLease renews the node's lease, takes over the calls of nodes whose lease has expired, and
 // cancels this node's calls whose cancellation was requested on other nodes, until ctx ends. Failures
 // are retried at the next tick.
-func (s *Service) runMaintenance(ctx context.Context) {
+func (s *Service) runNodeLease(ctx context.Context) {
 	checkInterval := cancelCheckInterval
 	if s.cfg.SingleNode { // what is left of a process that ended
 		checkInterval *= 10

@@ -8,20 +8,20 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// statements runs the statements that write calls and their keys, of which a burst has as many at once as it has calls.
-// They take half of the pool's connections at most, so that a burst keeps no other request of the process waiting.
-// Leases do not wait for them.
-type statements struct {
+// statementRunner runs the statements that write calls and their keys, of which a burst has as many at once as it has
+// calls. They take half of the pool's connections at most, so that a burst keeps no other request of the process
+// waiting. Leases do not wait for them.
+type statementRunner struct {
 	db    *sqldb.DB
 	slots *semaphore.Weighted
 }
 
-func newStatements(db *sqldb.DB) statements {
-	return statements{db, semaphore.NewWeighted(int64(max(1, db.Stats().MaxOpenConnections/2)))}
+func newStatementRunner(db *sqldb.DB) statementRunner {
+	return statementRunner{db, semaphore.NewWeighted(int64(max(1, db.Stats().MaxOpenConnections/2)))}
 }
 
 // exec runs a statement and returns the number of rows that it changed.
-func (s statements) exec(ctx context.Context, statement string, args ...any) (rows int, err error) {
+func (s statementRunner) exec(ctx context.Context, statement string, args ...any) (rows int, err error) {
 	if err := s.slots.Acquire(ctx, 1); err != nil {
 		return 0, err
 	}
