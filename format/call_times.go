@@ -7,10 +7,10 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// CallClock reads the clocks of a call record: a record reaches Kafka after its call, and no call is
+// CallTimes reads the clocks of a call record: a record reaches Kafka after its call, and no call is
 // older than the year 2000. An impossible time of a platform's record is left out, because its clock may
 // have been wrong or set during the call; one of Trunkline's own formats is rejected.
-type CallClock struct {
+type CallTimes struct {
 	Recorded int64 // Unix seconds at which Kafka received the record
 	// Zone is the zone of a switch that writes local times; nil: UTC.
 	Zone *time.Location
@@ -24,7 +24,7 @@ const (
 )
 
 // Check returns s, or an error if no call can have this timestamp.
-func (c CallClock) Check(s int64, field string) (int64, error) {
+func (c CallTimes) Check(s int64, field string) (int64, error) {
 	if s < minTimestamp || s > c.Recorded+maxSecondsAhead {
 		return 0, RejectRange(field)
 	}
@@ -32,7 +32,7 @@ func (c CallClock) Check(s int64, field string) (int64, error) {
 }
 
 // LeaveOutImpossible returns 0, unknown, for an impossible clock, and counts it.
-func (c CallClock) LeaveOutImpossible() int64 {
+func (c CallTimes) LeaveOutImpossible() int64 {
 	if c.Repairs != nil {
 		c.Repairs.Clock++
 	}
@@ -41,7 +41,7 @@ func (c CallClock) LeaveOutImpossible() int64 {
 
 // UnixTime returns a call's timestamp in Unix seconds, from any unit that UnixSeconds
 // accepts; absent, null, "" and zero mean unknown, 0, and an impossible time is left out.
-func (c CallClock) UnixTime(v jsonscan.Value, field string) (int64, error) {
+func (c CallTimes) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, nil
 	}
@@ -65,7 +65,7 @@ func (c CallClock) UnixTime(v jsonscan.Value, field string) (int64, error) {
 }
 
 // Start returns a required timestamp, 0 for an impossible one, which FillTimes replaces.
-func (c CallClock) Start(v jsonscan.Value, field string) (int64, error) {
+func (c CallTimes) Start(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, RejectMissing(field)
 	}
@@ -77,7 +77,7 @@ func (c CallClock) Start(v jsonscan.Value, field string) (int64, error) {
 
 // Seconds returns a duration, nil if unknown. A negative one, of a clock that was set back during the
 // call, is left out.
-func (c CallClock) Seconds(v jsonscan.Value, field string) (*int64, error) {
+func (c CallTimes) Seconds(v jsonscan.Value, field string) (*int64, error) {
 	if isUnset(v) {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func (c CallClock) Seconds(v jsonscan.Value, field string) (*int64, error) {
 // FillTimes completes the times of a platform's row, after they have been read: an answer or an end
 // that the call cannot have had is left out, and a start that is unknown is the end, or the time at which
 // Kafka got the record, less the duration.
-func (c CallClock) FillTimes(row *event.CDR) {
+func (c CallTimes) FillTimes(row *event.CDR) {
 	if row.Timestamp == 0 {
 		row.Timestamp = row.EndedTime
 		if row.Timestamp == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscribeTimeout bounds how long an Asking's subscription takes where the context has no deadline.
+// subscribeTimeout bounds how long a NodeQuestions' subscription takes where the context has no deadline.
 const subscribeTimeout = 5 * time.Second
 
 var errUnsubscribed = errors.New("the subscription has ended")
