@@ -20,7 +20,7 @@ const (
 	writeTimeout = 5 * time.Second  // how long the provider may read nothing while data waits
 	closeTimeout = 2 * time.Second  // how long to wait for the provider's close frame
 	ackTimeout   = 10 * time.Second // how long TCP waits for an acknowledgement
-	// bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
+	// bytes of the kernel's buffer; further data waits in the sendQueue, where it can be dropped
 	sendBuffer      = 64 << 10
 	readBuffer      = 16 << 10 // bytes, per wheel
 	maxTickBytes    = 64 << 10 // bytes read from a provider per tick, 40 times the rate of the largest format
@@ -30,14 +30,14 @@ const (
 )
 
 // providerConn is one connection to a provider, which the provider sees as one session. Outgoing messages wait
-// in the outbox; the session's ticks write them and read the provider's messages.
+// in the sendQueue; the session's ticks write them and read the provider's messages.
 type providerConn struct {
 	session     *Session
 	dialect     dialect.Dialect
 	audioOpcode byte     // of the caller's audio
 	conn        net.Conn // TLS connection, or sock itself
 	socket      *nonblockingConn
-	outbox      *outbox
+	sendQueue   *sendQueue
 	assembler   messageAssembler
 	handler     *providerMessageHandler
 	connectedAt time.Time
@@ -79,7 +79,7 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
 	c := &providerConn{
 		session: s, dialect: s.protocol.New(s.dialectConfig()), audioOpcode: wsframe.Text,
-		conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), done: make(chan struct{}),
+		conn: conn, socket: sock, sendQueue: &sendQueue{}, connectedAt: time.Now(), done: make(chan struct{}),
 	}
 	if s.protocol.BinaryAudio {
 		c.audioOpcode, c.assembler.keepsBinary = wsframe.Binary, true
@@ -97,8 +97,8 @@ func (c *providerConn) send(m *aiprotocol.Message) {
 
 // queueText queues one message. It counts the message if there is no room. Called with encoding locked.
 func (c *providerConn) queueText(appendTo func([]byte) []byte) {
-	b := appendTo(wsframe.BeginClientFrame(c.outbox.getBuffer()))
-	if c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) > 0 {
+	b := appendTo(wsframe.BeginClientFrame(c.sendQueue.getBuffer()))
+	if c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) > 0 {
 		c.session.service.metrics.dropped.control.Inc()
 	}
 }
@@ -107,13 +107,13 @@ func (c *providerConn) queueText(appendTo func([]byte) []byte) {
 func (c *providerConn) queueAudio(payload []byte, track aiprotocol.Track) (dropped int) {
 	c.encodeMu.Lock()
 	defer c.encodeMu.Unlock()
-	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload, track)
-	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
+	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.sendQueue.getBuffer()), payload, track)
+	return c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
 }
 
 func (c *providerConn) queueFrame(opcode byte, payload []byte, last bool) {
-	b := append(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload...)
-	c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
+	b := append(wsframe.BeginClientFrame(c.sendQueue.getBuffer()), payload...)
+	c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
 }
 
 // queuePong queues the response to a ping.
@@ -182,7 +182,7 @@ func (c *providerConn) handleBytes(b []byte, now time.Time) {
 
 // writeClose sends a close frame at once, unless one was sent, and drops queued frames.
 func (c *providerConn) writeClose(code int) {
-	if c.outbox.close() {
+	if c.sendQueue.close() {
 		b := append(wsframe.BeginClientFrame(nil), websocket.FormatCloseMessage(code, "")...)
 		from := wsframe.FinishClientFrame(b, wsframe.Close)
 		_, _ = c.conn.Write(b[from:]) // best effort: the provider may have closed already
@@ -196,9 +196,9 @@ func (c *providerConn) write(now time.Time) {
 	}
 
 	wrote, err := c.socket.flush()
-	// While bytes wait for the kernel, frames stay in the outbox, where old audio can still be dropped.
+	// While bytes wait for the kernel, frames stay in the sendQueue, where old audio can still be dropped.
 	for err == nil && len(c.socket.pending) == 0 {
-		f, waiting := c.outbox.pop()
+		f, waiting := c.sendQueue.pop()
 		if !waiting {
 			break
 		}
@@ -209,7 +209,7 @@ func (c *providerConn) write(now time.Time) {
 			c.closeDeadline = now.Add(closeTimeout)
 		}
 
-		c.outbox.recycle(f)
+		c.sendQueue.recycle(f)
 	}
 
 	switch {

@@ -102,7 +102,7 @@ func (s *Session) setConnection(c *providerConn) {
 	s.lastAudioTime.Store(time.Now().UnixNano())
 	s.playout.restart()
 	s.connection.Store(c)
-	s.service.pacer.startTicks(s, time.Now())
+	s.service.scheduler.startTicks(s, time.Now())
 }
 
 // reconnect replaces a lost connection or ends the session. The caller hears silence meanwhile.

@@ -28,7 +28,7 @@ type Service struct {
 	dialplanSecrets []dialplanSecret
 	metrics         *metrics
 	log             *slog.Logger
-	pacer           *pacer
+	scheduler       *tickScheduler
 	panics          *panics.Recoverer
 	events          eventQueues
 
@@ -56,8 +56,8 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics),
-		log:   deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: newEventQueues(),
+		log:       deps.Log,
+		scheduler: newTickScheduler(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: newEventQueues(),
 		sessions: make(map[string]*Session), allEnded: make(chan struct{}),
 	}, nil
 }
@@ -70,7 +70,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 
 	var workers sync.WaitGroup
-	workers.Go(func() { s.pacer.run(runCtx) })
+	workers.Go(func() { s.scheduler.run(runCtx) })
 	for _, queue := range s.events {
 		workers.Go(func() { s.publishEvents(runCtx, queue) })
 	}
@@ -224,7 +224,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	if !draining && !full && !idInUse {
 		// It counts before it is connected: a drain waits for it, and two calls cannot take one last place.
 		s.sessions[session.sessionID] = session
-		s.pacer.assign(session)
+		s.scheduler.assign(session)
 		s.metrics.active.WithLabelValues(session.request.Ingress).Inc()
 	}
 	s.mu.Unlock()
@@ -251,7 +251,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 // removeSession removes a session and releases its lease.
 func (s *Service) removeSession(session *Session) {
 	s.releaseLease(session)
-	s.pacer.unassign(session)
+	s.scheduler.unassign(session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.sessionID)

@@ -32,7 +32,7 @@ type Session struct {
 	tracks   []*track // the caller's; also the callee's where the provider listens
 	playout  *playout
 	toCall   *audio.Transcoder
-	schedule wheelSlot // used by the pacer
+	schedule wheelSlot // used by the tickScheduler
 
 	connection atomic.Pointer[providerConn] // nil while there is no connection
 
@@ -113,7 +113,7 @@ func (s *Session) takesRequests() bool {
 func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 	caller := s.tracks[0].jitter
 	missed := caller.Put(timestamp, payload)
-	if s.service.pacer.packetArrived(s, time.Now(), missed) {
+	if s.service.scheduler.packetArrived(s, time.Now(), missed) {
 		caller.Skip() // later ticks wait for such packets
 	}
 }
@@ -257,12 +257,12 @@ func (s *Session) attachCall(call Call) {
 	}
 	s.call = call
 	s.tickMu.Unlock()
-	s.service.pacer.setCallAttached(s, true)
+	s.service.scheduler.setCallAttached(s, true)
 }
 
 // detachCall stops the ticks from serving the call: they no longer call Play.
 func (s *Session) detachCall() {
-	s.service.pacer.setCallAttached(s, false)
+	s.service.scheduler.setCallAttached(s, false)
 	s.tickMu.Lock()
 	defer s.tickMu.Unlock()
 	s.call = nil

@@ -271,7 +271,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 
 func TestPlacementsAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cc_accounts.json")
-	for _, p := range []event.Placement{{AccountID: "demo", Partition: 1023, Offset: 1}, {Partition: 0}} {
+	for _, p := range []event.AccountPartition{{AccountID: "demo", Partition: 1023, Offset: 1}, {Partition: 0}} {
 		must(t, validateText(t, s, p.Value()))
 	}
 

@@ -27,15 +27,17 @@
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
 //   - routes_portal.go, routes_loginrules.go, routes_oidc.go: logins
-//   - routes_directory.go, routes_accounts.go, routes_users.go, routes_devices.go, routes_apikeys.go,
-//     routes_audit.go: accounts, users, devices, keys; the audit log
+//   - directory_interfaces.go, routes_directory.go, routes_accounts.go, routes_users.go, routes_devices.go,
+//     routes_apikeys.go, routes_audit.go: accounts, users, devices, keys; the audit log
 //   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go,
 //     routes_deadletters.go: events in, the events channel, webhooks, explanations, dead letters
 //   - routes_reports.go, routes_queueconfig.go, routes_alerts.go, routes_feeds.go: reports,
 //     thresholds of queues, alerts, states of feeds
-//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go:
-//     calls, actions on agents and calls, AI providers and sessions
-//   - routes_recordings.go, recording_stream.go, routes_encryption.go, routes_callrecording.go:
-//     recordings, their encryption, and which calls are recorded
+//   - routes_click_to_call.go, routes_call_listeners.go, routes_control.go, routes_aiproviders.go,
+//     routes_aisessions.go, routes_twilio.go: calls, providers that listen to them, actions on agents and
+//     calls, AI providers and sessions
+//   - routes_recordings.go, stream_deadline.go, audio_writer.go, routes_encryption.go,
+//     routes_callrecording.go: recordings, slow uploads and downloads of them, their encryption, and
+//     which calls are recorded
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves
 package api

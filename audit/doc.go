@@ -2,8 +2,8 @@
 // are rows of the database, lines of the log (msg=audit) and, if a Publisher is given,
 // records of the topic audit.
 //
-// If this is your first change, read entry.go, then record_entries.go (how an entry is stored)
-// and chain.go (how it enters the chain).
+// If this is your first change, read entry.go, then store_entries.go (how an entry is stored)
+// and extend_chain.go (how it enters the chain).
 //
 // # Guarantees
 //
@@ -23,7 +23,7 @@
 // An inserted entry is pending. Run moves pending entries into the chain, about ten
 // times a second on every node; the lock on the row of audit_chain serializes the nodes,
 // so that the chain never forks. An entry's hash covers its fields, its number and the
-// hash before it (chain.go). Verify checks all of it, from the newest entry that
+// hash before it (chain_entry.go). Verify checks all of it, from the newest entry that
 // retention has deleted.
 //
 // The hashes are not keyed: anyone with write access to the tables can recompute them from
@@ -41,12 +41,12 @@
 //
 // # Files
 //
-// Read entry.go and record_entries.go, then chain.go and verify_chain.go.
+// Read entry.go and store_entries.go, then extend_chain.go and verify_chain.go.
 //
 //   - log.go, settings.go, metrics.go: the log, settings, metrics
-//   - entry.go, recent_reports.go, actor_rate.go: an entry, reports that are written once, the rate
-//     of what one actor causes
-//   - record_entries.go, list_entries.go, prune_chain.go: writing, listing and deleting entries
-//   - chain.go, verify_chain.go: the hash chain and its check
-//   - chain_topic.go: the chain on its topic
+//   - entry.go, caller.go, recent_reports.go, actor_rate.go: an entry, who caused it, reports that are
+//     written once, the rate of what one actor causes
+//   - store_entries.go, list_entries.go, prune_chain.go: writing, listing and deleting entries
+//   - chain_entry.go, chain_head.go, extend_chain.go, verify_chain.go: the hash chain and its check
+//   - publish_chain.go: the chain on its topic
 package audit

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -119,36 +117,6 @@ func (m Moment) String() string {
 
 // MarshalJSON implements json.Marshaler.
 func (m Moment) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
-
-// Caller identifies the client of a request.
-type Caller struct {
-	Actor   string // as in Entry
-	Address string
-}
-
-// CommandCaller returns the caller for actions of a management command: the system user
-// that runs it.
-func CommandCaller() Caller {
-	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
-	current, err := user.Current()
-	if err == nil && current.Username != "" {
-		name = current.Username
-	}
-	return Caller{Actor: actorCLI + name}
-}
-
-type callerKey struct{}
-
-// WithCaller returns a context with the caller of a request.
-func WithCaller(ctx context.Context, caller Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
-}
-
-// CallerOf returns the caller that WithCaller set, or a zero Caller.
-func CallerOf(ctx context.Context) Caller {
-	caller, _ := ctx.Value(callerKey{}).(Caller)
-	return caller
-}
 
 // Entry returns an entry with the context's caller, the current time and OutcomeOK. It is
 // not stored.

@@ -2,7 +2,7 @@
 // one row for each call of an account, and answers the reports from them (docs/api.md, "GET /api/v2/reports/cdrs").
 //
 // If this is your first change, read indexer.go and record_batch.go (the loop is
-// internal/consume), then cdr_entry.go (a record), apply_batch.go (a transaction) and list_calls.go (a report).
+// internal/consume), then parse_cdr_record.go (a record), apply_batch.go (a transaction) and list_calls.go (a report).
 //
 // # Tables
 //
@@ -53,12 +53,12 @@
 //
 // # Files
 //
-// Read cdr_entry.go and indexer.go, then list_calls.go.
+// Read parse_cdr_record.go and indexer.go, then list_calls.go.
 //
 //   - cdrindex.go, settings.go, metrics.go: the index, settings, metrics
 //   - indexer.go, record_batch.go: the way in: the consumer of cdr, its batches
-//   - cdr_entry.go, row_from_json.go, row_columns.go: a record of cdr as a row
-//   - apply_batch.go, stored_calls_sql.go: a batch in the database: the newest record of a call is its row
+//   - parse_cdr_record.go, row_from_json.go, row_columns.go: a record of cdr as a row
+//   - apply_batch.go, find_and_delete_calls_sql.go: a batch in the database: the newest record of a call is its row
 //   - table_month.go, table_partitions.go, retention.go, purge.go, calls_of_number.go: tables by month,
 //     and what deletes rows
 //   - filter.go, row_queries.go, list_calls.go, find_call.go, csv.go: the way out: reports

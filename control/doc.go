@@ -27,7 +27,15 @@
 // unique index: a second one before the end of the first is refused. There
 // are no locks but those of the database.
 //
-// Read action_request.go (what is asked, and by whom) and act.go (from a request to its answer), then
-// build_command.go (the agent or call, and the command), confirm_by_state.go (the end of an action),
-// action_status.go (what clients see), nodes_redis.go (the way to another node) and actions_sql.go (SQL).
+// # Files
+//
+// Read action_request.go (what is asked, and by whom) and act.go (from a request to its answer).
+//
+//   - service.go, metrics.go: the service, metrics
+//   - action_request.go, act.go, build_command.go: a request, its way to the platform, the agent or call
+//     and the command
+//   - check_state.go, follow_actions.go, action_status.go: what the state permits and which event shows
+//     that an action was done, the end of an action, what clients see
+//   - nodes_redis.go: the way to another node
+//   - actions_sql.go: the rows
 package control

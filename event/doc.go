@@ -9,10 +9,11 @@
 //
 // Read message.go and facts.go: a message and what it says.
 //
-//   - message.go, type.go, facts.go, nameset.go: the message, its type, its facts, sets of names
+//   - message.go, type.go, facts.go, event_name.go, state_name.go, millis.go, nameset.go: the message, its
+//     type, its facts, their names of events and states, their durations, sets of names
 //   - id.go, identity.go, position.go: ids of events, identities that drop repeats, positions in
 //     the raw log
-//   - account_id.go, placement.go: ids of accounts, and in which partitions an account is
+//   - account_id.go, account_partition.go: ids of accounts, and in which partitions an account is
 //   - cdr.go, cdr_repair.go: the fields of a call record, and repairs of them
 //   - cloudevent.go: attributes of CloudEvents
 package event

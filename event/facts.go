@@ -1,127 +1,10 @@
 package event
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// Name is an event name of docs/facts.md. Equal events have the same name on every
-// platform.
-type Name string
-
-// The names. Every message has one of them in metadata.facts and in its header
-// "name".
-const (
-	NameAgentLogin      Name = "agent.login"
-	NameAgentLogout     Name = "agent.logout"
-	NameAgentBreakStart Name = "agent.break_start"
-	NameAgentBreakEnd   Name = "agent.break_end"
-	NameAgentState      Name = "agent.state"
-	NameAgentQueueJoin  Name = "agent.queue_join"
-	NameAgentQueueLeave Name = "agent.queue_leave"
-	NameAgentNoAnswer   Name = "agent.no_answer"
-
-	NameQueueCallEntered   Name = "queue.call_entered"
-	NameQueueCallOffered   Name = "queue.call_offered"
-	NameQueueCallAnswered  Name = "queue.call_answered"
-	NameQueueCallAbandoned Name = "queue.call_abandoned"
-	NameQueueCallEnded     Name = "queue.call_ended"
-
-	NameCallCreated     Name = "call.created"
-	NameCallRinging     Name = "call.ringing"
-	NameCallAnswered    Name = "call.answered"
-	NameCallBridged     Name = "call.bridged"
-	NameCallHeld        Name = "call.held"
-	NameCallResumed     Name = "call.resumed"
-	NameCallTransferred Name = "call.transferred"
-	NameCallDTMF        Name = "call.dtmf"
-	NameCallEnded       Name = "call.ended"
-
-	NameConferenceJoined   Name = "conference.joined"
-	NameConferenceLeft     Name = "conference.left"
-	NameDeviceRegistered   Name = "device.registered"
-	NameDeviceUnregistered Name = "device.unregistered"
-
-	NameCallProgress    Name = "call.progress"
-	NameRecordingStored Name = "recording.stored"
-	NameAISession       Name = "ai.session"
-	NameControlAction   Name = "control.action"
-	NameCallTranscript  Name = "call.transcript"
-
-	NameAlertStarted     Name = "alert.started"
-	NameAlertEnded       Name = "alert.ended"
-	NameFeedConnected    Name = "feed.connected"
-	NameFeedDisconnected Name = "feed.disconnected"
-	NameOther            Name = "other"
-)
-
-var allNames = [...]Name{
-	NameAgentLogin, NameAgentLogout, NameAgentBreakStart, NameAgentBreakEnd, NameAgentState,
-	NameAgentQueueJoin, NameAgentQueueLeave, NameAgentNoAnswer,
-	NameQueueCallEntered, NameQueueCallOffered, NameQueueCallAnswered, NameQueueCallAbandoned, NameQueueCallEnded,
-	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
-	NameCallTransferred, NameCallDTMF, NameCallEnded,
-	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
-	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction, NameCallTranscript,
-	NameAlertStarted, NameAlertEnded, NameFeedConnected, NameFeedDisconnected, NameOther,
-}
-
-// Names returns every name, in the order of docs/facts.md.
-func Names() []Name { return append([]Name(nil), allNames[:]...) }
-
-// Type returns the type of every message with the name, on every platform. ok is false
-// for names whose type the format chooses.
-func (n Name) Type() (t Type, ok bool) {
-	switch n {
-	case NameAgentLogin:
-		return AgentLogin, true
-	case NameAgentLogout:
-		return AgentLogout, true
-	case NameAgentBreakStart:
-		return AgentBreakStart, true
-	case NameAgentBreakEnd:
-		return AgentBreakEnd, true
-	case NameAgentQueueJoin:
-		return AgentQueueJoin, true
-	case NameAgentQueueLeave:
-		return AgentQueueLeave, true
-	}
-
-	return "", false
-}
-
-// State is the state of an agent, call or device.
-type State string
-
-// The states. An agent is Offline, Available, Ringing, Talking, WrapUp, Break or
-// OtherState; a call Waiting, Ringing, Talking, Held or Ended; a device
-// Registered or Unregistered.
-const (
-	Offline    State = "offline"
-	Available  State = "available"
-	Ringing    State = "ringing"
-	Talking    State = "talking"
-	WrapUp     State = "wrap_up"
-	Break      State = "break"
-	OtherState State = "other"
-
-	Waiting State = "waiting"
-	Held    State = "held"
-	Ended   State = "ended"
-
-	Registered   State = "registered"
-	Unregistered State = "unregistered"
-)
-
-// ReasonResync is the reason of facts that a live feed found by comparing the platform
-// with the state.
-const ReasonResync = "resync"
-
-// ReasonParked is the reason of a call that is held because it is parked.
-const ReasonParked = "parked"
 
 // Facts describes an event in the same terms for every platform: the object
 // metadata.facts of a message. Name is always set; every other field only if the
@@ -151,34 +34,6 @@ type Facts struct {
 	Position   int32      `json:"position,omitempty"` // of a call that enters a queue: its place there, from 1
 	Agent      *AgentSaid `json:"agent,omitempty"`    // what the platform said of the agent, piece by piece
 }
-
-// Activity is what a platform says an agent does at the moment, apart from whether it is
-// at work.
-type Activity string
-
-// The activities. With NotReady the agent is at work, and gets no calls.
-const (
-	ActivityNone     Activity = "none"
-	ActivityNotReady Activity = "not_ready"
-	ActivityRinging  Activity = "ringing"
-	ActivityTalking  Activity = "talking"
-	ActivityWrapUp   Activity = "wrap_up"
-)
-
-// Device is the state of an agent's phone.
-type Device string
-
-// The states of phones. DeviceBusy is busy without a call (do not disturb), DeviceWrapUp
-// is kept busy by its platform after a call. DeviceUnknown tells nothing.
-const (
-	DeviceIdle        Device = "idle"
-	DeviceRinging     Device = "ringing"
-	DeviceInUse       Device = "in_use"
-	DeviceBusy        Device = "busy"
-	DeviceWrapUp      Device = "wrap_up"
-	DeviceUnreachable Device = "unreachable"
-	DeviceUnknown     Device = "unknown"
-)
 
 // AgentSaid is what a platform said of an agent, where it says its parts separately.
 // State of the facts is then what follows from all that is known of the agent. From
@@ -249,38 +104,6 @@ func (f *Facts) Check() error {
 			return fmt.Errorf("%s: holds a NUL character", id.field)
 		}
 	}
-	return nil
-}
-
-// MaxDuration is the longest duration in facts and call records. A longer one is an
-// error of the source, and would make sums useless or overflow them.
-const MaxDuration = 366 * 24 * time.Hour
-
-// Millis is a duration in milliseconds, from 0 to MaxDuration, that may be unknown.
-type Millis struct {
-	Value int64
-	Known bool
-}
-
-// MillisOf returns a known duration, or an unknown one if ms is negative or above
-// MaxDuration.
-func MillisOf(ms int64) Millis {
-	if ms < 0 || ms > MaxDuration.Milliseconds() {
-		return Millis{}
-	}
-	return Millis{Value: ms, Known: true}
-}
-
-// MarshalJSON writes the milliseconds as a number.
-func (m Millis) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, m.Value, 10), nil }
-
-// UnmarshalJSON reads a number of milliseconds as MillisOf does.
-func (m *Millis) UnmarshalJSON(b []byte) error {
-	var ms int64
-	if err := json.Unmarshal(b, &ms); err != nil {
-		return err
-	}
-	*m = MillisOf(ms)
 	return nil
 }
 

@@ -17,7 +17,7 @@ const (
 	TopicState  = "cc.state"  // agents, calls and devices: the fold of the facts of cc.evt, compacted
 	TopicStats  = "cc.stats"  // figures of queues and agents: a fold of the facts of cc.evt, compacted
 	TopicQueues = "cc.queues" // configuration of queues, compacted, of one partition
-	// partitions of cc.evt with events of each account (Placement), compacted, one partition
+	// partitions of cc.evt with events of each account (AccountPartition), compacted, one partition
 	TopicAccounts = "cc.accounts"
 	TopicCDR      = "cdr"     // call record rows
 	TopicDead     = "cc.dead" // raw records that could not be normalized, with the reason

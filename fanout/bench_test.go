@@ -62,13 +62,13 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	}
 
 	for range f.writers.Count() {
-		go f.writers.Run(f.tasks.ctx)
+		go f.writers.Run(f.goroutines.ctx)
 	}
 
-	t.Cleanup(f.tasks.end)
+	t.Cleanup(f.goroutines.end)
 	s := f.newStream(0, 0, time.Time{})
-	f.follower.partitions[0] = &followedPartition{references: math.MaxInt}
-	f.follower.setStream(0, s)
+	f.followed.partitions[0] = &followedPartition{references: math.MaxInt}
+	f.followed.setStream(0, s)
 
 	return s
 }
@@ -80,7 +80,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType,
 			names: event.EveryName})
-		s.interest.follows.add(0)
+		s.partitions.follows.add(0)
 		f.index.add(s)
 	}
 
@@ -200,8 +200,8 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 		}
 
 		b.StopTimer()
-		f.tasks.end()
-		f.tasks.wait()
+		f.goroutines.end()
+		f.goroutines.wait()
 		b.StartTimer()
 	}
 

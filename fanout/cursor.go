@@ -51,7 +51,7 @@ type trackedPosition struct {
 
 // leftRetention is the time for which a position is kept after a subscriber has stopped following the
 // partition: it may follow it again as soon as this node has received a delayed
-// account tree or placement.
+// account tree or record of cc.accounts.
 const leftRetention = time.Minute
 
 // recordDelivered records an event that was put on the subscriber's queue.

@@ -121,7 +121,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 			log.mu.Lock()
 			end := int64(len(log.partitions[0]))
 			log.mu.Unlock()
-			_, known := n.partitionAccounts.accountsBetween(0, 1, end)
+			_, known := n.newestOffsets.accountsBetween(0, 1, end)
 			return known
 		})
 	}

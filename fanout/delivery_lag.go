@@ -62,8 +62,9 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 
 // takeWorstLag implements channel.
 func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
-	streams := f.follower.list()
-	worst := max(f.placements.lag.takeWorst(now), f.placements.countLag.takeWorst(now), f.joinLag.takeWorst(now))
+	streams := f.followed.list()
+	worst := max(f.accountPartitions.lag.takeWorst(now), f.accountPartitions.countLag.takeWorst(now),
+		f.joinLag.takeWorst(now))
 	for _, s := range streams {
 		worst = max(worst, s.lag.takeWorst(now))
 	}

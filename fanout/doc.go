@@ -12,7 +12,7 @@
 // # Data flow
 //
 // A goroutine for each partition that a subscriber of this node may have events in
-// (placements.go, interest.go) reads a batch of records, builds each
+// (account_partitions.go, subscriber_partitions.go) reads a batch of records, builds each
 // message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
 // finds the matching subscribers in the index and adds a reference to their
 // queues. Subscribers whose queue was empty are handed to a few writers, which
@@ -26,23 +26,23 @@
 //
 // Fanout admits subscribers and delivers to them; partitionStream and replay are its
 // two sources of events. The other parts have only the dependencies that they name and
-// do not refer to Fanout: index, follower (which streams run), placements (which
+// do not refer to Fanout: index, followedPartitions (which streams run), accountPartitions (which
 // partitions have an account's events), resumer (where a client that resumes
 // continues), history, snapshots, cluster (what this node and the others tell each other of their
-// connections, and their leases), explanations, webSocket and eventStream, tasks.
-// cluster, follower, placements and webSocket call it through an interface of two to four
+// connections, and their leases), explanations, webSocket and eventStream, goroutineGroup.
+// cluster, followedPartitions, accountPartitions and webSocket call it through an interface of two to four
 // methods that they declare.
 //
 // # Goroutines and what stops them
 //
-//   - one stream for each partition while a subscriber follows it: the follower;
+//   - one stream for each partition while a subscriber follows it: followedPartitions;
 //   - one that reads cc.accounts and one that counts partitions: the end of Run's
 //     context; one for each subscriber that joins partitions: when it is live;
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
 //     bound of all queues), one for permissions, one for presence, one that
 //     rebalances: the end of Run's context;
 //   - one that reads cc.state for each partition that recent snapshots needed, and one
-//     that starts and stops these (account_states.go): the end of Run's context;
+//     that starts and stops these (state_views.go): the end of Run's context;
 //   - one that answers other nodes' questions (explain.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
@@ -62,7 +62,7 @@
 // # Lock order
 //
 // index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none may be taken in
-// another order. partitionStream.mu, placements.mu, joinLag.mu and follower.mu are taken after
+// another order. partitionStream.mu, accountPartitions.mu, joinLag.mu and followedPartitions.mu are taken after
 // these, and none of them after another; pastConnections.mu is held alone. webSocket.handshake is
 // taken before rawConn.mu only.
 //
@@ -70,22 +70,23 @@
 //
 // Read subscriber.go and batch.go, then partition_stream.go for live events and replay.go for those of before.
 //
-//   - fanout.go, config.go, settings.go, metrics.go, subscriber_tasks.go, subscriber_sweep.go: what runs; settings,
-//     metrics, the goroutines, and what looks after all subscribers from time to time
-//   - channel_request.go, shared_tokens.go, connection_limits.go, connection_limits_redis.go,
+//   - fanout.go, config.go, settings.go, metrics.go, goroutine_group.go, subscriber_sweep.go: what runs;
+//     settings, metrics, the goroutines, and what looks after all subscribers from time to time
+//   - subscribe_request.go, shared_tokens.go, connection_limits.go, connection_limits_redis.go,
 //     disconnect_reasons.go: a request for the channel until it is a subscriber; limits; close codes
 //   - subscriber_filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the
 //     subscribers
-//   - subscriber.go, connection_record.go, websocket.go, event_stream.go: a subscriber and its queue, its past, its
-//     two transports
-//   - batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events, and their spans
-//   - event_log.go, follower.go, partition_stream.go, ring.go, kafka_history.go: the log: which
+//   - subscriber.go, connection_history.go, websocket.go, event_stream.go: a subscriber and its queue,
+//     its past, its two transports
+//   - event_frame.go, batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events,
+//     and their spans
+//   - kafka_log.go, followed_partitions.go, partition_stream.go, ring.go, kafka_history.go: the log: which
 //     partitions are read, reading one, and what is kept of it in memory
-//   - interest.go, placements.go, partition_accounts.go, partition_set.go: which partitions a
-//     subscriber may have events in
+//   - subscriber_partitions.go, join_partitions.go, account_partitions.go, newest_account_offsets.go,
+//     partition_set.go: which partitions a subscriber may have events in, and following more of them
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
 //     replay.go, replay_merge.go, replay_deliver.go: where a resume starts, and the replay from there
-//   - snapshot.go, account_entries.go, account_states.go, today_figures.go: snapshots, the entries of an
+//   - snapshot.go, state_queries.go, state_views.go, today_figures.go: snapshots, the entries of an
 //     account, and the state that both are made of
 //   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them

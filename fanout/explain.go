@@ -14,7 +14,7 @@ import (
 
 // An explanation says what became of one event at each connection. Nothing is written
 // for it while events are delivered: it follows from a connection's filter, from where
-// to where it is given events (connection_record.go), what waits in its queue, and the ring. A
+// to where it is given events (connection_history.go), what waits in its queue, and the ring. A
 // question goes to all nodes, since only the node of a connection knows.
 
 // Outcome is the delivery state of an event at one connection.
@@ -93,7 +93,7 @@ type connectionExplainer struct {
 	nodeID       string
 	directory    Directory
 	members      *subscriberSet
-	follower     *follower
+	followed     *followedPartitions
 	peers        Peers // nil: questions of other nodes are not answered
 	pastSessions pastConnections
 }
@@ -167,7 +167,7 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.record.end != nil {
+	if s.history.end != nil {
 		var d conn.Disconnect
 		if s.closing != nil {
 			d = s.closing.Disconnect
@@ -177,14 +177,14 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 	}
 
 	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connectedAt)
-	c.ResumedFrom, c.LastEventID = s.record.resumed.String(), s.lastID
+	c.ResumedFrom, c.LastEventID = s.history.resumed.String(), s.lastID
 	if c.Outcome != "" {
 		return
 	}
 
-	st := x.follower.stream(q.EventID.Partition())
+	st := x.followed.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
-	live := s.record.liveSince
+	live := s.history.liveSince
 	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
 		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
 			c.QueuedAt = unixSeconds(at)
@@ -196,13 +196,13 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 // caller holds mu.
 func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
-	begin, begun := offsetIn(s.record.firstOffsets, partition)
+	begin, begun := offsetIn(s.history.firstOffsets, partition)
 	switch {
 	case begun && q.Offset < begin:
-		return s.record.outcomeBeforeFirst()
+		return s.history.outcomeBeforeFirst()
 	case s.queue.Contains(int64(q.EventID)):
 		return OutcomeQueued
-	case !begun || !s.interest.follows.has(partition) || st == nil:
+	case !begun || !s.partitions.follows.has(partition) || st == nil:
 		return OutcomePending // first event of an account in the partition, which the subscriber is about to join
 	case s.replaying.Load() && !s.hasReplayed(q):
 		return OutcomeReplaying
@@ -217,7 +217,7 @@ func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 // the cursor, or to the last id of a replay of a single partition.
 func (s *subscriber) hasReplayed(q *Question) bool {
 	if s.tracker == nil {
-		return len(s.record.firstOffsets) == 1 && q.EventID <= s.lastID
+		return len(s.history.firstOffsets) == 1 && q.EventID <= s.lastID
 	}
 	i, found := s.tracker.find(q.EventID.Partition())
 	return found && q.Offset < s.tracker.positions[i].next

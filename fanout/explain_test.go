@@ -251,9 +251,9 @@ func TestExplainDuringAReplay(t *testing.T) {
 func TestPastSessionsAreBounded(t *testing.T) {
 	var r pastConnections
 	add := func(i int, filter identity.Filter) {
-		s := connectionRecord{}
+		s := connectionHistory{}
 		s.ensureEnd().endedAt = time.Unix(int64(i), 0)
-		r.add(&pastConnection{connectionRecord: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
+		r.add(&pastConnection{connectionHistory: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
 	}
 
 	for i := range maxPastSessions + 3 {
@@ -284,12 +284,12 @@ func TestPastSessionsAreBounded(t *testing.T) {
 func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
 	var r pastConnections
 	for i := range maxPastSessions + 2 {
-		s := connectionRecord{}
+		s := connectionHistory{}
 		s.ensureEnd().endedAt = time.Unix(5000, 0)
 		if i == 1 {
 			s.end.endedAt = time.Unix(4000, 0)
 		}
-		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
+		r.add(&pastConnection{connectionHistory: s, principal: &identity.Principal{}})
 	}
 
 	if _, since := r.list(); since != time.Unix(5000, 0) {
@@ -299,9 +299,9 @@ func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
 	// One that ended before the node's start of the list does not make it complete from there.
 	r = pastConnections{since: time.Unix(9000, 0)}
 	for range maxPastSessions + 1 {
-		s := connectionRecord{}
+		s := connectionHistory{}
 		s.ensureEnd().endedAt = time.Unix(8000, 0)
-		r.add(&pastConnection{connectionRecord: s, principal: &identity.Principal{}})
+		r.add(&pastConnection{connectionHistory: s, principal: &identity.Principal{}})
 	}
 
 	if _, since := r.list(); since != time.Unix(9000, 0) {

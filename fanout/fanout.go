@@ -71,13 +71,13 @@ type Fanout struct {
 	index             *index
 	history           *history
 	lookups           *offsetLookup
-	partitionAccounts *partitionAccounts
+	newestOffsets     *newestAccountOffsets
 	logIdentity       *logIdentity
 	resumer           *resumer
 	gapCount          atomic.Int64 // gaps found in the log by the live streams
 	writers           *conn.Writers[*subscriber]
-	follower          *follower
-	placements        *placements
+	followed          *followedPartitions
+	accountPartitions *accountPartitions
 	joinLag           joinLag
 	ringShare         atomic.Int64 // bytes that the ring of one partition may use
 	subscribers       *subscriberSet
@@ -85,7 +85,7 @@ type Fanout struct {
 	traces            traces
 	handshakes        atomic.Int64 // handshakes in progress
 	sweeps            uint64       // used by sweepOnce only
-	tasks             *tasks
+	goroutines        *goroutineGroup
 }
 
 // New validates the settings and creates a Fanout. It starts no goroutine.
@@ -100,25 +100,25 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		logger: deps.Logger,
 		index:  newIndex(), subscribers: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
 	}
-	f.tasks = newTasks()
+	f.goroutines = newGoroutineGroup()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.logIdentity = &logIdentity{log: f.log}
-	f.partitionAccounts = &partitionAccounts{}
+	f.newestOffsets = &newestAccountOffsets{}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.afterFlush)
 	f.ringShare.Store(int64(cfg.RingBytes))
-	f.follower = newFollower(f, f.tasks, cfg.StreamLinger)
-	f.placements = newPlacements(f.log, f, f.metrics, f.logger)
+	f.followed = newFollowedPartitions(f, f.goroutines, cfg.StreamLinger)
+	f.accountPartitions = newAccountPartitions(f.log, f, f.metrics, f.logger)
 	f.resumer = &resumer{
-		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history, follower: f.follower,
-		placements: f.placements, partitionAccounts: f.partitionAccounts, directory: f.directory,
+		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history, followed: f.followed,
+		accountPartitions: f.accountPartitions, newestOffsets: f.newestOffsets, directory: f.directory,
 		presence: deps.Presence,
 	}
 	f.snapshots = &snapshots{
-		directory: f.directory, placements: f.placements, logIdentity: f.logIdentity,
-		states: &accountStates{
-			log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
-			logger: f.logger, views: make(map[int]*stateView),
+		directory: f.directory, accountPartitions: f.accountPartitions, logIdentity: f.logIdentity,
+		states: &stateViews{
+			log: f.log, directory: f.directory, goroutines: f.goroutines, maxBytes: cfg.SnapshotBytes,
+			metrics: f.metrics, logger: f.logger, views: make(map[int]*stateView),
 		},
 		today: figuresToday{source: deps.Figures, accounts: map[string]accountFiguresToday{}},
 	}
@@ -128,7 +128,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		metrics: f.metrics, logger: f.logger,
 	}
 	f.explanations = &connectionExplainer{
-		nodeID: cfg.NodeID, directory: f.directory, members: f.subscribers, follower: f.follower, peers: deps.Peers,
+		nodeID: cfg.NodeID, directory: f.directory, members: f.subscribers, followed: f.followed, peers: deps.Peers,
 		pastSessions: pastConnections{since: time.Now()},
 	}
 
@@ -140,25 +140,25 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
-		running.Go(func() { f.writers.Run(f.tasks.ctx) })
+		running.Go(func() { f.writers.Run(f.goroutines.ctx) })
 	}
 
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
-		f.placements.run, f.placements.detectGrowth, f.explanations.answerPeers} {
-		running.Go(func() { work(f.tasks.ctx) })
+		f.accountPartitions.run, f.accountPartitions.detectGrowth, f.explanations.answerPeers} {
+		running.Go(func() { work(f.goroutines.ctx) })
 	}
 
 	<-ctx.Done()
 	f.draining.Store(true)
-	f.follower.close()
-	f.tasks.end()
+	f.followed.close()
+	f.goroutines.end()
 
 	for _, s := range append(f.subscribers.all(), f.subscribers.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 
 	running.Wait()
-	f.tasks.wait()
+	f.goroutines.wait()
 	f.history.close()
 
 	return nil
@@ -206,13 +206,13 @@ func (f *Fanout) addToIndex(a *admission) {
 	defer f.index.mu.Unlock()
 
 	// Nobody would remove it from the index again.
-	if s.interest.removed {
+	if s.partitions.removed {
 		return
 	}
 
 	f.startTracking(a)
 	f.recordFirstOffsets(a)
-	s.interest.registered = true
+	s.partitions.registered = true
 	f.index.insert(s)
 }
 
@@ -228,18 +228,19 @@ func (f *Fanout) startTracking(a *admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.interest.partitions
+	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.partitions.count
 	for _, start := range a.starts {
 		s.tracker.advance(start.partition, start.position)
 	}
 
 	if a.starts == nil {
-		for p := range s.interest.follows.all() {
-			s.tracker.advance(p, f.follower.stream(p).live)
+		for p := range s.partitions.follows.all() {
+			s.tracker.advance(p, f.followed.stream(p).live)
 		}
 	}
 
-	// The account tree or the placements of this node may be late: the cursor keeps what the client may need again.
+	// The account tree or the accounts' partitions of this node may be late: the cursor keeps what the client may
+	// need again.
 	for _, other := range a.otherPositions {
 		s.tracker.advance(other.partition, other.position)
 		s.tracker.retainPosition(other.partition, time.Now())
@@ -249,10 +250,10 @@ func (f *Fanout) startTracking(a *admission) {
 // startDelivery schedules the first write and starts the replay, if the subscriber has
 // one.
 func (f *Fanout) startDelivery(a *admission) {
-	f.scheduleNow(f.tasks.ctx, a.subscriber)
+	f.scheduleNow(f.goroutines.ctx, a.subscriber)
 	if a.starts != nil {
 		r := f.newReplay(a.subscriber, a.starts, a.earliest)
-		f.tasks.start(func() { f.catchUp(f.tasks.ctx, r) })
+		f.goroutines.start(func() { f.catchUp(f.goroutines.ctx, r) })
 	}
 }
 
@@ -268,7 +269,7 @@ func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
 	}
 	f.unregister(s)
 	if wake {
-		f.scheduleNow(f.tasks.ctx, s)
+		f.scheduleNow(f.goroutines.ctx, s)
 	}
 }
 
@@ -304,7 +305,7 @@ func (f *Fanout) unregister(s *subscriber) {
 		return
 	}
 	// Only after it has left the index: what is listed there relies on its streams.
-	f.follower.unfollow(f.removeFromIndex(s))
+	f.followed.unfollow(f.removeFromIndex(s))
 	f.metrics.connections.Dec()
 }
 
@@ -317,8 +318,8 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	defer s.mu.Unlock()
 	f.index.delete(s)
 	f.recordReached(s)
-	followed = s.interest.follows
-	s.interest = interest{removed: true, joinRunning: s.interest.joinRunning}
+	followed = s.partitions.follows
+	s.partitions = subscriberPartitions{removed: true, joinRunning: s.partitions.joinRunning}
 	return followed
 }
 
@@ -328,7 +329,7 @@ func (f *Fanout) livePositions() (live []position) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	// Under the lock for writing, since a stream moves its position while it holds it for reading.
-	for _, st := range f.follower.list() {
+	for _, st := range f.followed.list() {
 		for len(live) < st.partition {
 			live = append(live, positionAt(-1))
 		}

@@ -73,14 +73,14 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 		s := &subscriber{queueLimit: 1 << 20, transport: held, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType,
 			names: event.EveryName})
-		s.interest.follows.add(0)
+		s.partitions.follows.add(0)
 		stream.f.index.add(s)
 	}
 
 	var running sync.WaitGroup
-	running.Go(func() { stream.run(stream.f.tasks.ctx) })
+	running.Go(func() { stream.run(stream.f.goroutines.ctx) })
 	t.Cleanup(running.Wait)
-	t.Cleanup(stream.f.tasks.end)
+	t.Cleanup(stream.f.goroutines.end)
 
 	records := benchRecords(1+waiting, func(int) string { return "root" })
 	produce := func(r *kafka.Record) {

@@ -49,7 +49,7 @@ func shortLogID(full kafka.TopicID) (id logID) {
 // read: a stream may detect later than others that the topic was recreated, and its
 // positions must not get into a cursor of the new log.
 func (f *Fanout) checkLogID(s *subscriber) {
-	if !s.hasSameLogID(f.follower) {
+	if !s.hasSameLogID(f.followed) {
 		f.disconnect(s, DisconnectEventsLost)
 	}
 }
@@ -63,7 +63,7 @@ func (f *Fanout) checkLogIDs(partition int) {
 	}
 }
 
-func (s *subscriber) hasSameLogID(streams *follower) bool {
+func (s *subscriber) hasSameLogID(streams *followedPartitions) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -71,7 +71,7 @@ func (s *subscriber) hasSameLogID(streams *follower) bool {
 		return true
 	}
 
-	for p := range s.interest.follows.all() {
+	for p := range s.partitions.follows.all() {
 		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
 		case id == logID{}:
 		// The id was unknown when the subscriber was admitted: it is that of the log which it is read from.

@@ -164,13 +164,14 @@ func (r *memoryCompactedReader) Read(ctx context.Context) ([]kafka.Record, error
 	})
 }
 
-// place writes placements: accounts named for a partition, "" for a partition that
+// place writes records of cc.accounts: accounts named for a partition, "" for a partition that
 // is complete, each at its end.
 func (l *memoryLog) place(partition int, accounts ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, account := range accounts {
-		p := event.Placement{AccountID: account, Partition: partition, Offset: int64(len(l.partitions[partition]))}
+		p := event.AccountPartition{AccountID: account, Partition: partition,
+			Offset: int64(len(l.partitions[partition]))}
 		l.accounts = append(l.accounts,
 			kafka.Record{Topic: event.TopicAccounts, Offset: int64(len(l.accounts)), Time: time.Now(),
 				Key: []byte(p.Key()), Value: p.Value()})

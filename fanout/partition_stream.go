@@ -72,7 +72,7 @@ func (f *Fanout) prepareStreams(ctx context.Context, first bool) error {
 // dropCachedPartition implements streamSource.
 func (f *Fanout) dropCachedPartition(partition int) {
 	f.history.forget(partition)
-	f.partitionAccounts.forget(partition)
+	f.newestOffsets.forget(partition)
 }
 
 // setRunningStreams implements streamSource. It divides Config.RingBytes among the
@@ -279,7 +279,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	}
 
 	s.f.ensureAccountsLoaded(ctx, b)
-	s.f.partitionAccounts.record(s.partition, s.live.next, records)
+	s.f.newestOffsets.record(s.partition, s.live.next, records)
 	b.markRepeats(s.live.source)
 	last := len(b.frames) - 1
 	if last >= 0 {
@@ -360,7 +360,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 		path = tree.AppendPath(path[:0], m.account)
 		x.match(m, path, func(sub *subscriber) {
 			// One that is about to join the partition gets these events by the replay of its join.
-			if sub.replaying.Load() || !sub.interest.follows.has(s.partition) {
+			if sub.replaying.Load() || !sub.partitions.follows.has(s.partition) {
 				return
 			}
 

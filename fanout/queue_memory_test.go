@@ -24,7 +24,7 @@ func blockedSubscriber(f *Fanout, account string) *subscriber {
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType,
 		names: event.EveryName})
 	f.subscribers.add(s)
-	s.interest.follows.add(0)
+	s.partitions.follows.add(0)
 	f.index.add(s)
 
 	return s

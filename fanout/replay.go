@@ -85,7 +85,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []replayStart, skipGaps bool)
 // addSources adds sources. A stream has ended only if the subscriber has disconnected.
 func (r *replay) addSources(starts []replayStart) {
 	for _, s := range starts {
-		stream := r.f.follower.stream(s.partition)
+		stream := r.f.followed.stream(s.partition)
 		if stream != nil {
 			r.sources = append(r.sources,
 				&replaySource{stream: stream, position: s.position, after: s.after, ahead: s.ahead})
@@ -96,8 +96,8 @@ func (r *replay) addSources(starts []replayStart) {
 // takeJoined adds the partitions that the subscriber has started to follow.
 func (r *replay) takeJoined() {
 	r.sub.mu.Lock()
-	joined := r.sub.interest.joinedStarts
-	r.sub.interest.joinedStarts = nil
+	joined := r.sub.partitions.joinedStarts
+	r.sub.partitions.joinedStarts = nil
 	r.sub.mu.Unlock()
 	r.addSources(joined)
 }
@@ -192,7 +192,7 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 func (r *replay) chosenFrom() int {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
-	return r.sub.interest.partitions
+	return r.sub.partitions.count
 }
 
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if

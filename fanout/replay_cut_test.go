@@ -161,7 +161,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	}
 
 	eventually(t, "the stream of partition 1 is in the new log", func() bool {
-		return n.follower.stream(1).liveOffset() == 200
+		return n.followed.stream(1).liveOffset() == 200
 	})
 	c := n.dial(t, token, "cursor=true&since=earliest")
 	if e := c.closed(); e.Code != DisconnectEventsLost.Code {
@@ -170,7 +170,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 
 	close(log.notice)
 	eventually(t, "the stream of partition 0 is in the new log", func() bool {
-		return n.follower.stream(0).liveOffset() == 200
+		return n.followed.stream(0).liveOffset() == 200
 	})
 	n.dial(t, token, "cursor=true&since=earliest").numbers(400)
 }

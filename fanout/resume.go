@@ -20,9 +20,9 @@ type resumer struct {
 	logIdentity       *logIdentity
 	lookups           *offsetLookup
 	history           *history
-	follower          *follower
-	placements        *placements
-	partitionAccounts *partitionAccounts
+	followed          *followedPartitions
+	accountPartitions *accountPartitions
+	newestOffsets     *newestAccountOffsets
 	directory         Directory
 	presence          Presence // has the delivery lag of the other nodes
 }
@@ -61,7 +61,7 @@ func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) err
 		need = at.id.Partition() + 1
 	}
 
-	count, err := r.placements.ensureCount(ctx, need)
+	count, err := r.accountPartitions.ensureCount(ctx, need)
 	switch {
 	case err != nil || need <= count:
 		return err
@@ -82,7 +82,7 @@ func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) err
 // pastPartitions returns the partitions that a client reads from an offset before
 // their completion: any account may have events in them.
 func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
-	late := r.placements.completions()
+	late := r.accountPartitions.completions()
 	if len(late) == 0 || !at.resumes() {
 		return set, nil
 	}
@@ -167,7 +167,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 			}
 		}
 
-		st := r.follower.stream(s.partition)
+		st := r.followed.stream(s.partition)
 		if !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
@@ -200,7 +200,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 func (r *resumer) rewindAll(ctx context.Context, starts []*replayStart, back rewindTimes) error {
 	var ask []*replayStart
 	for _, s := range starts {
-		offset, ok := r.follower.stream(s.partition).ringOffset(back)
+		offset, ok := r.followed.stream(s.partition).ringOffset(back)
 		s.position = positionAt(offset)
 		if !ok {
 			ask = append(ask, s)
@@ -208,7 +208,7 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*replayStart, back rew
 	}
 
 	return forEachStart(ctx, ask, func(ctx context.Context, s *replayStart) error {
-		st := r.follower.stream(s.partition)
+		st := r.followed.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
 		offset, err := r.rewindOffset(ctx, st, back)
 		s.position = positionAt(min(offset, read))
@@ -266,7 +266,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 func (r *resumer) rejectDamagedStarts(starts []replayStart, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
-		gap := r.history.gapAfter(s.partition, s.next, r.follower.stream(s.partition).liveOffset())
+		gap := r.history.gapAfter(s.partition, s.next, r.followed.stream(s.partition).liveOffset())
 		if gap != nil && r.gapMayAffect(flt, s.partition, gap.Offset, gap.Resume, 0) {
 			return goneError("events after this position are damaged")
 		}
@@ -277,7 +277,7 @@ func (r *resumer) rejectDamagedStarts(starts []replayStart, flt *filter) error {
 // startFromID continues after the event in its own partition. The other partitions start
 // earlier by the largest possible lag of any node at the time it sent the event.
 func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []replayStart, flt *filter) error {
-	own := r.follower.stream(id.Partition()) // nil: no longer followed
+	own := r.followed.stream(id.Partition()) // nil: no longer followed
 	m, err := r.findEvent(ctx, id, own)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 				time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.follower.follow(t.Context(), set(0)); err != nil {
+			if err := f.followed.follow(t.Context(), set(0)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -102,7 +102,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 			log.mu.Unlock()
 
 			time.Sleep(2 * growthInterval)
-			if err := f.follower.follow(t.Context(), set(1)); err != nil {
+			if err := f.followed.follow(t.Context(), set(1)); err != nil {
 				t.Fatal(err)
 			}
 

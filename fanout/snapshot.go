@@ -98,11 +98,11 @@ const (
 
 // snapshots makes snapshots of accounts.
 type snapshots struct {
-	directory   Directory
-	placements  *placements
-	logIdentity *logIdentity
-	states      *accountStates
-	today       figuresToday
+	directory         Directory
+	accountPartitions *accountPartitions
+	logIdentity       *logIdentity
+	states            *stateViews
+	today             figuresToday
 }
 
 // Snapshot returns the agents, calls and queues of the principal's accounts that match
@@ -131,14 +131,14 @@ func (m *snapshots) collect(ctx context.Context, filter *filter, merged *mergedE
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 
-	if err := m.placements.awaitLoaded(ctx); err != nil {
+	if err := m.accountPartitions.awaitLoaded(ctx); err != nil {
 		return nil, err
 	}
 
 	for {
 		// Get the partitions before reading the state: partitions added later are not
 		// in it.
-		set, _ := m.placements.partitionsOf(filter, m.directory.Tree())
+		set, _ := m.accountPartitions.partitionsOf(filter, m.directory.Tree())
 		views, partitions, err := m.states.viewsOf(ctx, set, time.Now())
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")

@@ -67,7 +67,7 @@ func TestStressInterest(t *testing.T) {
 	followed := 0
 
 	for _, n := range s.nodes {
-		followed += len(n.follower.list())
+		followed += len(n.followed.list())
 	}
 
 	s.close()
@@ -138,14 +138,14 @@ func (s *interestStress) plant() {
 func (s *interestStress) complete(from, to int) {
 	var records []kafka.Record
 	for p := from; p < to; p++ {
-		records = append(records, placementRecord(event.Placement{Partition: p}))
+		records = append(records, placementRecord(event.AccountPartition{Partition: p}))
 	}
 	if err := s.producer.Produce(s.t.Context(), records...); err != nil {
 		s.t.Error(err)
 	}
 }
 
-func placementRecord(p event.Placement) kafka.Record {
+func placementRecord(p event.AccountPartition) kafka.Record {
 	return kafka.Record{Topic: event.TopicAccounts, Key: []byte(p.Key()), Value: p.Value()}
 }
 
@@ -180,7 +180,7 @@ func (s *interestStress) produceEvents() {
 
 			if !placed {
 				placements = append(placements,
-					placementRecord(event.Placement{AccountID: of.account, Partition: p, Offset: ends[p]}))
+					placementRecord(event.AccountPartition{AccountID: of.account, Partition: p, Offset: ends[p]}))
 			}
 
 			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)

@@ -14,7 +14,7 @@ import (
 // subscriber is one client of the channel on any transport: its filter, queue and
 // position.
 type subscriber struct {
-	// The fields that every delivery uses, from here to interest.follows, occupy three
+	// The fields that every delivery uses, from here to partitions.follows, occupy three
 	// cache lines: at high rates none of them is cached.
 	transport  transport
 	queueLimit int // bytes of memory that the queue may keep
@@ -30,8 +30,8 @@ type subscriber struct {
 	tracker    *cursorTracker // nil: the client requested no cursor
 	spaceFreed chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits
 	lastID     event.ID       // last event that was sent completely
-	interest   interest
-	record     connectionRecord // for explanations
+	partitions subscriberPartitions
+	history    connectionHistory // for explanations
 
 	id            string
 	principal     *identity.Principal
@@ -51,7 +51,7 @@ type subscriber struct {
 func (s *subscriber) becomeLive(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.record.liveSince = now
+	s.history.liveSince = now
 	s.replaying.Store(false)
 	if s.onLive != nil {
 		s.onLive()
@@ -128,7 +128,7 @@ func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 
 func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.closing != nil || s.state == closed {
-		s.record.ensureEnd().recordUnsent(m.id)
+		s.history.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
 
@@ -181,7 +181,7 @@ func (s *subscriber) pushCursor(live []position) pushResult {
 	}
 
 	if !s.replaying.Load() {
-		for p := range s.interest.follows.all() {
+		for p := range s.partitions.follows.all() {
 			if p < len(live) && live[p].next >= 0 {
 				s.tracker.advance(p, live[p])
 			}
@@ -217,7 +217,7 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	}
 
 	s.closing = &closing{Disconnect: d, deadline: by}
-	end := s.record.ensureEnd()
+	end := s.history.ensureEnd()
 	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
 		end.recordDropped(&s.queue)
 		s.queue.DropTail()
@@ -235,7 +235,7 @@ func (s *subscriber) queueClosing() {
 		return
 	}
 
-	s.record.ensureEnd().recordDropped(&s.queue)
+	s.history.ensureEnd().recordDropped(&s.queue)
 	unfinished := s.queue.Drop()
 	// Its rest is sent before the close frame.
 	if unfinished != 0 {
@@ -303,7 +303,7 @@ func (s *subscriber) markClosed() (first bool) {
 	}
 
 	s.state = closed
-	s.record.ensureEnd().recordDropped(&s.queue)
+	s.history.ensureEnd().recordDropped(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
 

@@ -22,8 +22,8 @@ type transportOwner interface {
 
 // webSocket sends a subscriber's frames over a WebSocket.
 type webSocket struct {
-	owner transportOwner
-	tasks *tasks
+	owner      transportOwner
+	goroutines *goroutineGroup
 
 	handshake  sync.Mutex // guards conn and isClosed until the handshake is complete
 	conn       *conn.WebSocket
@@ -115,7 +115,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		}
 		s.mu.Unlock()
 
-		if err != nil || !t.tasks.start(func() { t.awaitWritable(s) }) {
+		if err != nil || !t.goroutines.start(func() { t.awaitWritable(s) }) {
 			t.owner.remove(s, DisconnectBroken)
 		}
 
@@ -157,7 +157,7 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 		return
 	}
 
-	t.owner.scheduleNow(t.tasks.ctx, s)
+	t.owner.scheduleNow(t.goroutines.ctx, s)
 }
 
 // peerCloseTimeout bounds the reading of input after a close frame was written, so that a TCP
@@ -210,7 +210,7 @@ func (p *peerFrames) PongReceived() { p.subscriber.lastPong.Store(time.Now().Uni
 
 func (p *peerFrames) PingReceived(payload []byte) {
 	if p.subscriber.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
-		p.owner.scheduleNow(p.tasks.ctx, p.subscriber)
+		p.owner.scheduleNow(p.goroutines.ctx, p.subscriber)
 	}
 }
 

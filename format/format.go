@@ -55,7 +55,7 @@ type Format struct {
 	// Exactly one is set: DecodeEvent reads a record of cc.raw, DecodeCDR one of cdr.raw. Both
 	// leave the account to ReadAccount.
 	DecodeEvent func(fields *Fields) (Event, error)
-	DecodeCDR   func(fields *Fields, c CallClock) (event.CDR, error)
+	DecodeCDR   func(fields *Fields, c CallTimes) (event.CDR, error)
 	// ExtensionOf returns the extension of an agent with this id; nil: it is the id.
 	ExtensionOf func(agentID string) string
 	// HasSeveralRecords, if set, reports whether the source may send further records with the row's call id,
@@ -174,7 +174,7 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 
 // ReadCDR reads a record of cdr.raw. fields is its scratch space. A row of a platform has been repaired,
 // and c.Repairs counts how.
-func (f *Format) ReadCDR(record []byte, fields *Fields, c CallClock) (event.CDR, error) {
+func (f *Format) ReadCDR(record []byte, fields *Fields, c CallTimes) (event.CDR, error) {
 	if err := f.Scan(record, fields); err != nil {
 		return event.CDR{}, err
 	}
@@ -194,7 +194,7 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c CallClock) (event.CDR,
 }
 
 // repairRow completes a platform's row and gives it its id.
-func repairRow(row *event.CDR, c CallClock) {
+func repairRow(row *event.CDR, c CallTimes) {
 	c.FillTimes(row)
 	n := row.Repair()
 	// Of the repaired start and call id.

@@ -65,14 +65,14 @@
 //
 //   - directory.go, directory_snapshot.go, user_state.go, directory_lookup.go: the type; accounts and API
 //     keys, and what is kept of users, in memory; finding what memory does not have
-//   - account_tree.go, accounts.go, account_tree_limits.go, account_names.go: accounts: the tree, their
+//   - account_tree.go, accounts.go, account_tree_limits.go, check_account_names.go: accounts: the tree, their
 //     changes, where one may stand, domains
 //   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
 //   - users.go, user_update.go, field_checks.go, etag.go: users: their changes, checks of fields
-//   - api_key.go, credential_grant.go, api_key_scope.go, visibility.go: API keys, what a caller may grant,
+//   - api_key.go, credential_grant.go, api_key_scope.go, role_visibility.go: API keys, what a caller may grant,
 //     scopes, what a role sees
 //   - device.go, phone_password.go: devices, and the hashes of phones' passwords
-//   - purge.go: deleting the data of deleted accounts
+//   - account_settings.go, purge_deleted_accounts.go: quotas; deleting the data of deleted accounts
 //
 // Tokens:
 //
@@ -85,7 +85,7 @@
 //
 // Credentials:
 //
-//   - credentials.go, login.go, phone_authentication.go: the type, logins, authentication of phones
+//   - credentials_service.go, login.go, phone_authentication.go: the type, logins, authentication of phones
 //   - login_attempt.go, failure_limiter.go, failure_limiter_redis.go, known_address.go: the limits of
 //     attempts, addresses that a user has logged in from
 //   - password_change.go, otp.go: changes of passwords, one-time passwords

@@ -203,7 +203,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 
 	var repairs event.CDRRepairs
-	calendar := format.CallClock{Recorded: raw.Time.Unix(), Repairs: &repairs}
+	calendar := format.CallTimes{Recorded: raw.Time.Unix(), Repairs: &repairs}
 	calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone))
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@
 // # Partitions of accounts
 //
 // Before the first event of an account in a partition of cc.evt is produced, a
-// record on cc.accounts names the partition (placements.go), so that a fanout node
+// record on cc.accounts names the partition (account_partitions.go), so that a fanout node
 // that reads only some partitions misses no event. A takeover reads cc.accounts; after
 // that the cost is one map look-up per event.
 //
@@ -104,6 +104,6 @@
 //     over, what the raw log has lost
 //   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
 //     it
-//   - call_data.go: the members that the specification gives to a call event
-//   - placements.go: in which partitions an account has events, on cc.accounts
+//   - append_call_data.go: the members that the specification gives to a call event
+//   - account_partitions.go: in which partitions an account has events, on cc.accounts
 package normalizer

@@ -25,10 +25,10 @@ type partitionWorker struct {
 	prevID           event.ID          // of the last record processed; 0 if unknown
 	deadLettersUntil int64             // dead letters of records below this offset were written earlier
 
-	batch      batch
-	state      *stateKeeper // nil if the route has no state
-	placements *placements  // nil if the route has none
-	oneAtATime bool         // a batch was rejected as too large
+	batch             batch
+	state             *stateKeeper       // nil if the route has no state
+	accountPartitions *accountPartitions // nil if the route has none
+	oneAtATime        bool               // a batch was rejected as too large
 }
 
 // runPartition normalizes one partition until ctx ends or an unexpected error
@@ -59,7 +59,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 		}
 		defer stopState()
 
-		if err := w.loadPlacements(ctx); err != nil {
+		if err := w.loadAccountPartitions(ctx); err != nil {
 			return fmt.Errorf("reading the accounts of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 	}
@@ -147,7 +147,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err := w.produceDeadLetters(ctx, b.deadLetters); err != nil {
 		return 0, err
 	}
-	if err := w.placements.ensure(ctx, b.events); err != nil {
+	if err := w.accountPartitions.ensure(ctx, b.events); err != nil {
 		return 0, err
 	}
 

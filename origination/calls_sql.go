@@ -23,7 +23,7 @@ type row struct {
 // rows reads and writes the tables of calls and of node leases.
 type rows struct {
 	db     *sqldb.DB
-	writes statements // of calls
+	writes statementRunner // of calls
 	node   string
 }
 

@@ -20,7 +20,7 @@ const (
 // placed, with it.
 type keys struct {
 	db     *sqldb.DB
-	writes statements
+	writes statementRunner
 }
 
 // exec runs a statement and returns the number of rows that it changed.

@@ -54,7 +54,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 			return Placed{}, fault.Unavailable(err, time.Second, "The platform has not answered in time")
 		}
 		defer unlock()
-		order.ClickToCallID = s.resources.find(order.UserID)
+		order.ClickToCallID = s.resourceIDs.find(order.UserID)
 	}
 
 	placed, err := s.driver.Originate(ctx, order)
@@ -71,7 +71,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 // saveResource stores the id of the resource that was created for the user. A failure is logged: the
 // next order creates the resource again.
 func (s *Service) saveResource(ctx context.Context, userID, id string) {
-	s.resources.set(userID, id)
+	s.resourceIDs.set(userID, id)
 	if err := s.users.SetClickToCallID(context.WithoutCancel(ctx), userID, id); err != nil {
 		s.log.WarnContext(ctx, "storing a user's click-to-call resource failed: the next call makes it again",
 			"user_id", userID, "error", err)

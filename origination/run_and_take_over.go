@@ -35,7 +35,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 
 	var jobs sync.WaitGroup
-	jobs.Go(func() { s.runMaintenance(work) })
+	jobs.Go(func() { s.runNodeLease(work) })
 	jobs.Go(func() { s.runPurge(work) })
 
 	s.running.Store(true)

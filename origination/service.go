@@ -59,21 +59,21 @@ type Deps struct {
 
 // Service places calls and records their progress. It is safe for concurrent use.
 type Service struct {
-	cfg       Config
-	driver    Driver
-	users     Users
-	admission *Admission
-	rows      rows
-	keys      keys
-	calls     *callStore
-	userLocks keylock.Locks // a user's first orders, which may create the user's click-to-call resource
-	resources userResources
-	audit     *audit.Log
-	metrics   *metrics
-	log       *slog.Logger
-	tracer    *tracing.Tracer
-	running   atomic.Bool // set while Run follows calls
-	lapsedAt  time.Time   // when renewLease last found the lease expired; zero: what was lost is known
+	cfg         Config
+	driver      Driver
+	users       Users
+	admission   *Admission
+	rows        rows
+	keys        keys
+	calls       *callStore
+	userLocks   keylock.Locks // a user's first orders, which may create the user's click-to-call resource
+	resourceIDs clickToCallResourceIDs
+	audit       *audit.Log
+	metrics     *metrics
+	log         *slog.Logger
+	tracer      *tracing.Tracer
+	running     atomic.Bool // set while Run follows calls
+	lapsedAt    time.Time   // when renewLease last found the lease expired; zero: what was lost is known
 }
 
 // New returns a service and migrates its tables.
@@ -90,11 +90,12 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 
-	writes := newStatements(deps.DB)
+	writes := newStatementRunner(deps.DB)
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
 		rows: rows{deps.DB, writes, cfg.Node}, keys: keys{deps.DB, writes},
-		resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
+		resourceIDs: clickToCallResourceIDs{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log,
+		tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)

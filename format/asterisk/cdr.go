@@ -63,7 +63,7 @@ const (
 // readRow reads a record. Its call id is the channel's, followed by the record's
 // sequence where that is mapped: a channel that dials several others, at once or in turn, has a record for
 // each, which otherwise have one call id (format.Format.HasSeveralRecords).
-func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
+func readRow(f *format.Fields, c format.CallTimes) (event.CDR, error) {
 	leg, channel := text(f[cdrUniqueID]), text(f[cdrChannel])
 	row := event.CDR{
 		CallID:         leg,

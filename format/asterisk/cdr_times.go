@@ -12,7 +12,7 @@ import (
 )
 
 // readTimes reads the row's timestamps: local times of the switch, without a zone.
-func readTimes(f *format.Fields, row *event.CDR, c format.CallClock) (err error) {
+func readTimes(f *format.Fields, row *event.CDR, c format.CallTimes) (err error) {
 	name := text(f[cdrTimeZone])
 	if name != "" {
 		c.Zone, err = time.LoadLocation(name)
@@ -75,7 +75,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.CallClock) (err error)
 // setConferenceEnd sets the end of a call that was alone in a conference to the time of its record:
 // Asterisk ends such a record when the channel enters the conference, and sends it when it hangs up.
 // Without that time, in a file of records, the end is unknown.
-func setConferenceEnd(f *format.Fields, row *event.CDR, c format.CallClock) {
+func setConferenceEnd(f *format.Fields, row *event.CDR, c format.CallTimes) {
 	written, err := c.Check(format.FirstTimestamp(firstValue(f[cdrWritten]))/1000, "Timestamp")
 	alone := text(f[cdrApplication]) == "ConfBridge" && text(f[cdrPeer]) == "" && row.AnsweredTime != 0
 	if !alone || err != nil || written < row.EndedTime {
@@ -113,7 +113,7 @@ type candidate struct {
 // hour that the end of daylight saving time repeats: a start after the channel was created, the start and
 // end that match the duration best, and of those the first after the channel was created; where that is
 // unknown (0), the latest before the record was stored.
-func resolveLocalTimes(row *event.CDR, created int64, c format.CallClock) {
+func resolveLocalTimes(row *event.CDR, created int64, c format.CallTimes) {
 	var best candidate
 	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
 		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
@@ -196,7 +196,7 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 
 // localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0, and an impossible time is
 // left out.
-func localTime(v jsonscan.Value, field string, c format.CallClock) (int64, error) {
+func localTime(v jsonscan.Value, field string, c format.CallTimes) (int64, error) {
 	s := text(v)
 	if s == "" {
 		return 0, nil

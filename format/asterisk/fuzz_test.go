@@ -54,7 +54,7 @@ func FuzzRow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields format.Fields
 		for _, zone := range []*time.Location{nil, berlin} {
-			row, err := cdrFormat.ReadCDR(record, &fields, format.CallClock{Recorded: 1_795_432_000, Zone: zone})
+			row, err := cdrFormat.ReadCDR(record, &fields, format.CallTimes{Recorded: 1_795_432_000, Zone: zone})
 			if err != nil {
 				continue
 			}
@@ -118,7 +118,7 @@ func TestLocalTimesAreReadInTheirZone(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			calendar := format.CallClock{Recorded: 1_795_432_000, Zone: zone}
+			calendar := format.CallTimes{Recorded: 1_795_432_000, Zone: zone}
 			if c.recorded != "" {
 				at, err := time.Parse(time.RFC3339, c.recorded)
 				if err != nil {

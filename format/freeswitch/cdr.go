@@ -40,7 +40,7 @@ const (
 // and is not read.
 var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
-func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
+func readRow(f *format.Fields, c format.CallTimes) (event.CDR, error) {
 	if f[cdrVariables].Kind() != jsonscan.Object {
 		return event.CDR{}, format.RejectMissing("variables")
 	}
@@ -87,7 +87,7 @@ func (l *leg) agentID() string {
 }
 
 // readTimes reads the row's timestamps.
-func (l *leg) readTimes(row *event.CDR, c format.CallClock) (err error) {
+func (l *leg) readTimes(row *event.CDR, c format.CallTimes) (err error) {
 	row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch")
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (l *leg) readTimes(row *event.CDR, c format.CallClock) (err error) {
 
 // ringing returns the time from the first progress, with or without early media, to the answer, or to
 // the end of an unanswered call; nil if unknown.
-func (l *leg) ringing(row *event.CDR, c format.CallClock) (*int64, error) {
+func (l *leg) ringing(row *event.CDR, c format.CallTimes) (*int64, error) {
 	began, err := c.UnixTime(l.value("progress_epoch"), "variables.progress_epoch")
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 func readOne(t *testing.T, record []byte) event.CDR {
 	t.Helper()
 	var fields format.Fields
-	row, err := jsonCDRFormat.ReadCDR(record, &fields, format.CallClock{Recorded: 1_795_432_000})
+	row, err := jsonCDRFormat.ReadCDR(record, &fields, format.CallTimes{Recorded: 1_795_432_000})
 	if err != nil {
 		t.Fatal(err)
 	}

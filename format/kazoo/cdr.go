@@ -65,7 +65,7 @@ var (
 	cdrVarKeys          = format.BothSpellings("Media-Recording-ID", "Queue-ID", "Agent-ID")
 )
 
-func readRow(f *format.Fields, c format.CallClock) (event.CDR, error) {
+func readRow(f *format.Fields, c format.CallTimes) (event.CDR, error) {
 	var vars [3]jsonscan.Value // of cdrVarKeys
 	cdrVarKeys.ScanObject(f[kcVars], vars[:])
 	row := event.CDR{
@@ -124,7 +124,7 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 // start, as in Kazoo's own reports, and the answer and the end are unknown. In
 // cdr.report, which has the object Call-Interaction, Timestamp is the start of the
 // interaction; the channel's end is its start and its duration.
-func readTimes(f *format.Fields, row *event.CDR, c format.CallClock) (err error) {
+func readTimes(f *format.Fields, row *event.CDR, c format.CallTimes) (err error) {
 	row.Timestamp, err = c.Start(f[kcTime], "Timestamp")
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // recorded is when Kafka got the test records: after all captures.
-var recorded = format.CallClock{Recorded: 1_795_432_000}
+var recorded = format.CallTimes{Recorded: 1_795_432_000}
 
 // Formats whose records show it in their keys: the records of their golden
 // folders, less those that are broken, are recognised without a header.

@@ -27,7 +27,7 @@ const accountField = "account_id"
 
 var accountSlot = slices.IndexFunc(event.CDRFields(), func(f event.CDRField) bool { return f.Name == accountField })
 
-func readRow(fields *format.Fields, c format.CallClock) (row event.CDR, err error) {
+func readRow(fields *format.Fields, c format.CallTimes) (row event.CDR, err error) {
 	for slot := range event.CDRFields() {
 		f := &event.CDRFields()[slot]
 		v := fields[slot]
@@ -58,7 +58,7 @@ func readRow(fields *format.Fields, c format.CallClock) (row event.CDR, err erro
 }
 
 // readField parses one field strictly. Times are Unix seconds only.
-func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.CallClock) (err error) {
+func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.CallTimes) (err error) {
 	switch f.Kind {
 	case event.CDRText:
 		*f.Text(row), err = format.StrictText(v, f.Name)

@@ -58,8 +58,8 @@
 //   - spool.go, spool_read.go, spool_record.go, memory_queue.go: events until Kafka has them: on
 //     disk, or in the memory of a platform that keeps them itself
 //   - sender.go, kafka_output.go: from there to Kafka
-//   - feed_lease.go, peer_order.go, lease_and_status_sql.go, status.go, status_counter.go: which node reads a platform,
-//     two that read the same, and the status
+//   - feed_lease.go, hold_for_peers.go, lease_and_status_sql.go, status.go, status_counter.go: which node reads
+//     a platform, two that read the same, and the status
 //   - resync_rounds.go, compare.go, compare_agent.go, compare_call.go, compare_device.go, state_reader.go:
 //     corrections: the platform's own view beside the state
 //   - check_platform.go: a try of a platform, which stores nothing

@@ -29,7 +29,7 @@
 //   - postgres.go, sqlite.go, sqlite_text_check.go: the two databases
 //   - errors.go: which errors are repeated, and the kinds of the others
 //   - migrate.go: migrations
-//   - bulk_tx.go, run_statements.go, batched_delete.go, scan_rows.go, id.go, change_watch.go: many rows at
+//   - bulk_tx.go, run_statements.go, batched_delete.go, scan_rows.go, id.go, poll_if_changed.go: many rows at
 //     once, statements without a transaction, deletions in parts, reading rows, ids, polls that cost
 //     nothing while nothing changes
 package sqldb

@@ -42,19 +42,19 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 
 	p := &platform{cfg: cfg, deps: deps, client: client, recentEvents: newRecentEvents()}
 	p.eventMask, p.filters = parseSubscription(cfg)
-	p.tenants = newTenants(&p.cfg, deps.Accounts)
+	p.accountLookup = newAccountLookup(&p.cfg, deps.Accounts)
 
 	return p, nil
 }
 
 type platform struct {
-	cfg          feed.Config
-	deps         feed.Deps
-	client       *ami.Client
-	eventMask    string
-	filters      []string
-	tenants      *tenants // shared by successive connections, like recentEvents
-	recentEvents *recentEvents
+	cfg           feed.Config
+	deps          feed.Deps
+	client        *ami.Client
+	eventMask     string
+	filters       []string
+	accountLookup *accountLookup // shared by successive connections, like recentEvents
+	recentEvents  *recentEvents
 }
 
 // parseSubscription returns the event mask and the filters. An item of the setting events with a character

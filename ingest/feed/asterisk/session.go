@@ -173,7 +173,7 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 	}
 
 	// Events that are not stored, too, tell accounts: those of variables.
-	account, names := s.platform.tenants.find(p)
+	account, names := s.platform.accountLookup.find(p)
 	if account != "" {
 		for _, id := range callIDs(p) {
 			s.out = s.hold.release(s.out, id, account)

@@ -135,8 +135,10 @@ func FuzzEvent(f *testing.F) {
 		}
 
 		s := newSession(
-			&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}),
-				recentEvents: newRecentEvents()}, nil)
+			&platform{
+				accountLookup: newAccountLookup(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}),
+				recentEvents:  newRecentEvents(),
+			}, nil)
 		s.lastSuspectResync = time.Now()
 
 		if err := s.handleMessage(p, time.Now()); err != nil {

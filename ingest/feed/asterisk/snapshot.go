@@ -93,7 +93,7 @@ func (q *snapshotBuilder) list(ctx context.Context,
 var actionModules = map[string]string{"QueueStatus": "app_queue.so", "PJSIPShowContacts": "res_pjsip.so"}
 
 func (q *snapshotBuilder) accountOf(p *ami.Message) string {
-	account, names := q.session.platform.tenants.find(p)
+	account, names := q.session.platform.accountLookup.find(p)
 	q.accounts.add(p, account, names)
 	return account
 }

@@ -1,11 +1,14 @@
 package freeswitch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"trunkline/telephony/esl"
 )
 
 // table is a response of callcenter_config: rows of columns separated by "|". The first line has the
@@ -102,4 +105,23 @@ func parseRows[Row any](response string) ([]Row, error) {
 	}
 
 	return list.Rows, nil
+}
+
+// queryTable queries a response in columns.
+func (s *session) queryTable(ctx context.Context, command, freeColumn string) (table, error) {
+	output, err := s.conn.API(ctx, command)
+	return readTable(command, freeColumn, esl.APIResult{Output: output, Err: err})
+}
+
+// readTable parses the response of a command in columns. The error of an invalid response is not an
+// error of the connection.
+func readTable(command, freeColumn string, response esl.APIResult) (table, error) {
+	if response.Err != nil {
+		return table{}, fmt.Errorf("asking for %s: %w", command, response.Err)
+	}
+	t, err := parseTable(response.Output, freeColumn)
+	if err != nil {
+		return table{}, fmt.Errorf("reading the answer to %s: %w", command, err)
+	}
+	return t, nil
 }

@@ -47,4 +47,14 @@
 // # Goroutines
 //
 // The package has no goroutines besides those of telephony/esl. Read probes an idle connection.
+//
+// # Files
+//
+// Read platform.go, then session.go.
+//
+//   - platform.go, session.go, event_list.go: a switch; a connection to it; the events to subscribe to
+//   - account_lookup.go, agent_names.go: the account of an event; what the switch says of an agent's queues
+//   - recent_ids.go, heartbeat_gaps.go: objects with events that a snapshot may not have yet; missing
+//     HEARTBEATs
+//   - snapshot.go, api_response.go, command.go: the switch's state, its answers, actions on agents and calls
 package freeswitch

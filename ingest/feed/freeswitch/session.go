@@ -38,7 +38,7 @@ type session struct {
 	heartbeats heartbeatGaps
 	endError   error // returned by the next Read
 
-	tenants tenants
+	accountCache accountCache
 
 	mu             sync.Mutex
 	notes          []string

@@ -177,7 +177,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 // two, and no event is read meanwhile.
 func TestASwitchThatHangsIsNotAskedForAgentsAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		known := &tenants{}
+		known := &accountCache{}
 		hang := func() error {
 			time.Sleep(commandTimeout)
 			return errors.New("no answer")

@@ -95,7 +95,7 @@ type snapshotBuilder struct {
 // callers are known.
 func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	var agents, tiers table
-	err = a.tenants.query(func() (err error) {
+	err = a.accountCache.query(func() (err error) {
 		agents, tiers, err = a.queryAgents(ctx)
 		return err
 	})
@@ -172,7 +172,7 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 		return
 	}
 
-	known := a.tenants.leg(facts.InteractionID)
+	known := a.accountCache.leg(facts.InteractionID)
 	if known.interaction != "" {
 		facts.InteractionID = known.interaction
 	}
@@ -235,7 +235,7 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 		queues = []string{}
 	}
 
-	names, _ := a.tenants.agentNames(agent)
+	names, _ := a.accountCache.agentNames(agent)
 	a.add(state.Agent, agent, facts, queues, names...)
 	a.Objects[len(a.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
 }
@@ -254,7 +254,7 @@ func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) 
 		}
 
 		facts := row.facts()
-		known := a.tenants.leg(row.UUID)
+		known := a.accountCache.leg(row.UUID)
 		if known.interaction != "" {
 			facts.InteractionID = known.interaction
 		}

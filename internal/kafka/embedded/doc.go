@@ -39,9 +39,10 @@
 //
 //   - broker.go, settings.go, metrics.go, folder_lock.go: the broker on the data directory; settings and
 //     metrics
-//   - listener.go, socket.go, checked_conn.go: connections, and what is checked of their requests
-//   - durability.go, sync_round.go, journal.go, partition_log.go, pause.go: nothing is acknowledged
-//     before it is on disk
+//   - listener.go, socket.go, checked_conn.go, durable_response.go: connections, what is checked of
+//     their requests, and what their responses wait for
+//   - durability.go, sync_round.go, journal.go, partition_log.go, pause_for_compaction.go: nothing is
+//     acknowledged before it is on disk
 //   - trim.go, compact.go: the bounds of the folder
 //   - leader_epochs.go, reopen_after_cut.go, index_repair.go: what a start after a crash repairs
 package embedded

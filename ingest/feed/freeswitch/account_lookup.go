@@ -1,0 +1,152 @@
+package freeswitch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trunkline/format/freeswitch"
+)
+
+// maxLegs is the largest number of cached legs. A session that reaches it has missed the ends of many
+// legs, and clears the cache.
+const maxLegs = 100_000
+
+// accountCache caches the names of agents and the accounts of legs, for events that name no account.
+type accountCache struct {
+	querying  sync.Mutex // held while the agents are queried; guards queriedAt
+	queriedAt time.Time  // end of the last query
+
+	mu     sync.Mutex
+	agents map[string][]string // names that may map to an account, by agent
+	legs   map[string]legInfo  // by uuid
+}
+
+// legInfo has the account and the interaction id from a leg's events.
+type legInfo struct{ account, interaction string }
+
+// agentNames returns the names of an agent's tiers and contact.
+func (c *accountCache) agentNames(agent string) ([]string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, ok := c.agents[agent]
+	return names, ok
+}
+
+func (c *accountCache) setAgents(agents map[string][]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.agents = agents
+}
+
+// query calls ask, which queries the agents, once the query under way has ended.
+func (c *accountCache) query(ask func() error) error {
+	c.querying.Lock()
+	defer c.querying.Unlock()
+	return c.queryLocked(ask)
+}
+
+// tryQuery calls ask, which queries the agents, unless a query is under way or the last one ended less than pause ago,
+// and reports whether it did.
+func (c *accountCache) tryQuery(pause time.Duration, ask func() error) (asked bool, err error) {
+	if !c.querying.TryLock() {
+		return false, nil
+	}
+	defer c.querying.Unlock()
+
+	if time.Since(c.queriedAt) < pause {
+		return false, nil
+	}
+
+	return true, c.queryLocked(ask)
+}
+
+// queryLocked is query for a caller that has locked querying.
+func (c *accountCache) queryLocked(ask func() error) error {
+	// Also of a query that fails, and at its end: a switch that hangs is not asked again at once.
+	defer func() { c.queriedAt = time.Now() }()
+	return ask()
+}
+
+func (c *accountCache) leg(uuid string) legInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.legs[uuid]
+}
+
+func (c *accountCache) setLeg(uuid string, l legInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.legs) >= maxLegs || c.legs == nil {
+		c.legs = make(map[string]legInfo)
+	}
+	c.legs[uuid] = l
+}
+
+func (c *accountCache) deleteLeg(uuid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.legs, uuid)
+}
+
+// account returns the account of an event or, if there is none, the names that were looked up.
+func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
+	account, names = s.accountByNames(ctx, e)
+	if account == "" {
+		account = e.Account
+	}
+
+	// The leg itself before those that it belongs to.
+	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
+		if account == "" && uuid != "" {
+			account = s.accountCache.leg(uuid).account
+		}
+	}
+
+	switch own := e.Channels[0]; {
+	case own == "":
+	// The last event of a leg.
+	case e.Name == "CHANNEL_DESTROY":
+		s.accountCache.deleteLeg(own)
+	case account != "" && e.Facts.CallID == own:
+		s.accountCache.setLeg(own, legInfo{account, e.Facts.InteractionID})
+	}
+
+	if account != "" {
+		return account, nil
+	}
+
+	return "", names
+}
+
+// accountByNames returns the account that the names of an event map to. For an event of an agent without a call
+// it also uses the names of the agent's queues.
+func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
+	names = e.AccountNames
+	agent := e.Facts.AgentID
+	if agent == "" || e.Facts.QueueID != "" || e.Facts.CallID != "" {
+		return s.accounts.Account(names...), names
+	}
+
+	learned, known := s.accountCache.agentNames(agent)
+	names = append(names, learned...)
+	account = s.accounts.Account(names...)
+	if account != "" || known || e.Format != callcenterFormat {
+		return account, names
+	}
+
+	// An agent that was added since. No event waits for a snapshot's query, which may take commandTimeout.
+	asked, err := s.accountCache.tryQuery(s.refreshPause, func() error { return s.refreshAgents(ctx) })
+	if err != nil { // the next Read returns the connection's error
+		s.log.Warn("lookup of agents failed", "error", err)
+	}
+	if !asked || err != nil {
+		return "", names
+	}
+
+	learned, _ = s.accountCache.agentNames(agent)
+	names = append(names, learned...)
+	return s.accounts.Account(names...), names
+}
+
+const callcenterFormat = "freeswitch.callcenter"

@@ -1,0 +1,33 @@
+package kazoo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"trunkline/internal/fault"
+)
+
+// Cancel implements origination.Driver. A call without a channel is hung up when one appears.
+func (d *Driver) Cancel(ctx context.Context, callID string) error {
+	c := d.find(callID)
+	if c == nil {
+		return fault.NotFound("There is no such call")
+	}
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
+
+	err := d.hangUp(ctx, c)
+	if err != nil && !errors.Is(err, errNotThere) {
+		return err
+	}
+
+	c.cancelled = true
+	return nil
+}
+
+func (d *Driver) hangUp(ctx context.Context, c *call) error {
+	return d.request(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
+}
