@@ -67,7 +67,7 @@
 //     keys, and what is kept of users, in memory; finding what memory does not have
 //   - account_tree.go, accounts.go, account_tree_limits.go, check_account_names.go: accounts: the tree, their
 //     changes, where one may stand, domains
-//   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
+//   - directory_file.go, seed.go, directory_file_accounts.go: directory.yaml, and the first start
 //   - users.go, user_update.go, field_checks.go, etag.go: users: their changes, checks of fields
 //   - api_key.go, credential_grant.go, api_key_scope.go, role_visibility.go: API keys, what a caller may grant,
 //     scopes, what a role sees

@@ -45,7 +45,7 @@
 //   - get_call.go, cancel_call.go: a call's progress, and its end
 //   - admission.go, destination.go, destination_rules.go, premium_numbers.go, slots_redis.go:
 //     who may call what, and how many calls at once
-//   - call_store.go, store_and_publish_calls.go, call_entry.go, early_progress.go: the open calls in
+//   - call_store.go, store_and_publish_calls.go, call_store_entry.go, early_progress.go: the open calls in
 //     memory; storing and publishing them; one of them; what is reported before its call is known
 //   - calls_sql.go, statement_runner.go, purge.go, purge_loop.go: the rows
 //   - run_and_take_over.go, node_leases_sql.go, node_lease_loop.go: following the platform, the calls of

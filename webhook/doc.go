@@ -67,7 +67,7 @@
 //   - partition_worker.go, reconcile_webhooks.go, checkpoint.go: the loop of one partition: reading and
 //     matching, changes of webhooks, storing positions
 //   - positions_sql.go, start_positions.go: the positions in the database; where a delivery begins
-//   - backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
+//   - partition_backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
 //     it
 //   - test_delivery.go: an example event sent on request
 //   - receiver_limits.go, http_sender.go, cloudevent.go: a receiver with its back-off; one request; the

@@ -7,6 +7,7 @@
 // with normalizer, fanout and API. Centrifugo, built from the module that go.mod names, has its Redis
 // engine, its Kafka consumer and unidirectional WebSockets with a token for each channel.
 //
-// Read first scenarios.go (what is measured) and gobench.go (the Go benchmarks); servers.go starts the
-// processes, run_bench.go measures a scenario, results.go keeps the figures of all runs, page.go writes them.
+// Read first scenarios.go (what is measured) and gobench.go (the Go benchmarks); build.go builds the
+// programs, server_processes.go starts them, measure.go lets them run in turn, run_bench.go and
+// idle_server.go measure one, results.go keeps the figures of all runs, page.go writes them.
 package main

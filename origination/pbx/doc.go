@@ -42,7 +42,7 @@
 //
 //   - driver.go, config.go, settings.go, metrics.go: the driver, settings, metrics
 //   - click_to_call.go, incoming_call.go: a call that a user orders, that comes from a phone or trunk
-//   - connect_local_destination.go, transfer.go: a call that goes to an AI session, and from there
+//   - connect_ai_destination.go, transfer.go: a call that goes to an AI session, and from there
 //     to another destination
 //   - call.go, progress_queue.go: a call and its progress
 //   - find_phones.go, ring_group.go: where a number leads, and ringing several phones

@@ -66,7 +66,7 @@
 //   - server.go, config.go, settings.go, metrics.go, background_tasks.go, parse_session_safely.go: the server,
 //     settings,
 //     metrics, goroutines, panics in the parser
-//   - transports.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
+//   - sip_stack.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
 //     stack_logger.go: what comes in: sockets, checks before the parser, limits for sources, responses to
 //     our own requests
 //   - dispatch_request.go, build_request.go, build_response.go: a request to its handler; building messages
