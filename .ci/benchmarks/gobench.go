@@ -24,7 +24,7 @@ type goBenchmark struct {
 func goBenchmarks() []goBenchmark {
 	perOp := []string{"ns/op"}
 	return []goBenchmark{
-		{folder: "internal/kafka", pattern: "^Benchmark(Produce|Consume)$", time: "2000x",
+		{folder: "internal/kafka", pattern: "^Benchmark(Produce|Consume)$", time: "3x",
 			units: []string{"cpu-ns/record", "cpu-s/million", "ns/op"}, goal: "franz-go ≤ 1, ≤ 1.2"},
 		{folder: "internal/kafka", pattern: "^BenchmarkPartitions(AtRest|Live)$", time: "1x", alone: true,
 			goal: "franz-go ≤ 1"},
