@@ -32,7 +32,7 @@ func NewIndexer(x *Index, topics kafka.Log, trace *tracing.Tracer) *consume.Cons
 		Lost: func(partition int, at consume.Position, gap *kafka.GapError) {
 			x.log.Error("call records lost from the cdr topic", "partition", partition, "kind", gap.Kind,
 				"indexed", at.Offset, "resume", gap.Resume, "error", gap)
-			if gap.Restarted() {
+			if gap.ReusesOffsets() {
 				x.metrics.restarts.WithLabelValues(string(gap.Kind)).Inc()
 			}
 			x.metrics.lost.Add(float64(gap.Lost()))

@@ -246,8 +246,8 @@ func (a *accountPartitions) countPartitions(ctx context.Context) (count int, err
 	return count, nil
 }
 
-// timeBeforeGrowth returns a time before the last addition of partitions.
-func (a *accountPartitions) timeBeforeGrowth() time.Time {
+// timeBeforeAddedPartitions returns a time before the last addition of partitions.
+func (a *accountPartitions) timeBeforeAddedPartitions() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.countedBeforeGrowth

@@ -139,7 +139,7 @@ func (e *connectionEnd) wasDropped(id event.ID) bool {
 func (f *Fanout) recordReached(s *subscriber) {
 	end := s.history.ensureEnd()
 	switch {
-	case !s.partitions.registered:
+	case !s.partitions.isIndexed:
 	case !s.replaying.Load():
 		for p := range s.partitions.follows.all() {
 			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{p, f.followed.stream(p).live.next})

@@ -212,7 +212,7 @@ func (f *Fanout) addToIndex(a *admission) {
 
 	f.startTracking(a)
 	f.recordFirstOffsets(a)
-	s.partitions.registered = true
+	s.partitions.isIndexed = true
 	f.index.insert(s)
 }
 
@@ -228,7 +228,7 @@ func (f *Fanout) startTracking(a *admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.partitions.count
+	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.partitions.partitionCount
 	for _, start := range a.starts {
 		s.tracker.advance(start.partition, start.position)
 	}

@@ -58,7 +58,7 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	defer s.mu.Unlock()
 
 	sp := &s.partitions
-	if !sp.registered || sp.follows.has(partition) {
+	if !sp.isIndexed || sp.follows.has(partition) {
 		return
 	}
 	if before, ok := sp.pending[partition]; ok {
@@ -108,7 +108,7 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 
 	sp := &s.partitions
 	pending := make(map[int]pendingJoin, len(sp.pending))
-	if sp.registered {
+	if sp.isIndexed {
 		maps.Copy(pending, sp.pending)
 	}
 	if len(pending) == 0 {
@@ -179,7 +179,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 
 	for p, offset := range from {
 		j, wanted := sp.pending[p]
-		if !sp.registered || !wanted {
+		if !sp.isIndexed || !wanted {
 			unused.add(p)
 			continue
 		}
@@ -217,7 +217,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	want, partitions := f.accountPartitions.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
 	sp := &s.partitions
-	same := !sp.registered || sp.count == partitions && sp.follows == sp.withPast(want) && len(sp.pending) == 0
+	same := !sp.isIndexed || sp.partitionCount == partitions && sp.follows == sp.withPast(want) && len(sp.pending) == 0
 	f.index.mu.RUnlock()
 
 	if same {
@@ -227,7 +227,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 
-	if !sp.registered {
+	if !sp.isIndexed {
 		return
 	}
 
@@ -241,8 +241,8 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			continue
 		}
 
-		if p >= sp.count { // it had no events when follows was chosen
-			f.addPendingJoin(s, p, pendingJoin{}, f.accountPartitions.timeBeforeGrowth())
+		if p >= sp.partitionCount { // it had no events when follows was chosen
+			f.addPendingJoin(s, p, pendingJoin{}, f.accountPartitions.timeBeforeAddedPartitions())
 		} else {
 			f.addPendingJoin(s, p, pendingJoin{from: math.MaxInt64, noticedAt: now}, now)
 		}
@@ -251,7 +251,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	sp.count = partitions
+	sp.partitionCount = partitions
 	if s.tracker != nil {
 		s.tracker.partitions = partitions
 	}

@@ -230,7 +230,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 		// The records between the start of the chunk and the requested offset may be
 		// deleted.
 		gap, ok := kafka.PassableGap(err)
-		if !ok || gap.Restarted() || gap.Resume > asked {
+		if !ok || gap.ReusesOffsets() || gap.Resume > asked {
 			break
 		}
 		from.Offset = gap.Resume
@@ -331,7 +331,7 @@ func (h *history) recordGap(partition int, gap *kafka.GapError) {
 
 func (h *history) addGap(partition int, gap *kafka.GapError) {
 	p := h.partition(partition)
-	if gap.Restarted() { // the log was truncated and other records have these offsets
+	if gap.ReusesOffsets() { // the log was truncated and other records have these offsets
 		p.gaps, p.chunks = nil, nil
 		return
 	}

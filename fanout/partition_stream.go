@@ -120,7 +120,7 @@ func (s *partitionStream) readFirst(ctx context.Context) bool {
 	}
 	s.first = firstRead{true, s.setLogAndSkipOld(records), err}
 	gap, ok := errors.AsType[*kafka.GapError](err)
-	return !ok || !gap.Restarted() && gap.Kind != kafka.GapExpired
+	return !ok || !gap.ReusesOffsets() && gap.Kind != kafka.GapExpired
 }
 
 // read returns the next records.
@@ -250,7 +250,7 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.uniqueSince = time.Time{}
 	s.mu.Unlock()
 
-	if gap.Restarted() {
+	if gap.ReusesOffsets() {
 		s.f.logIdentity.current.Store(nil) // unknown is better than wrong
 		err := s.f.logIdentity.lookUp(ctx)
 		if err != nil && ctx.Err() == nil {

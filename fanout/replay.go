@@ -192,7 +192,7 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 func (r *replay) chosenFrom() int {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
-	return r.sub.partitions.count
+	return r.sub.partitions.partitionCount
 }
 
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if

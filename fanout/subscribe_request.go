@@ -152,7 +152,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
-	sp.follows, sp.count = f.accountPartitions.partitionsOf(flt, f.directory.Tree())
+	sp.follows, sp.partitionCount = f.accountPartitions.partitionsOf(flt, f.directory.Tree())
 	past, err := f.resumer.pastPartitions(ctx, at)
 	if err != nil {
 		return err

@@ -5,15 +5,15 @@ import "time"
 // subscriberPartitions holds the partitions of one subscriber. Writers hold index.mu (for writing)
 // and the subscriber's lock; readers hold either.
 type subscriberPartitions struct {
-	follows    partitionSet // partitions whose events it receives
-	registered bool         // it is in the index and has references to the partitions that it follows
+	follows   partitionSet // partitions whose events it receives
+	isIndexed bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
-	removed      bool
-	joinRunning  bool                // a goroutine runs for pending
-	count        int                 // number of partitions of cc.evt when follows was chosen
-	past         *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
-	pending      map[int]pendingJoin // partitions to follow soon
-	joinedStarts []replayStart       // followed since the last takeJoined of the running replay
+	removed        bool
+	joinRunning    bool                // a goroutine runs for pending
+	partitionCount int                 // number of partitions of cc.evt when follows was chosen
+	past           *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
+	pending        map[int]pendingJoin // partitions to follow soon
+	joinedStarts   []replayStart       // followed since the last takeJoined of the running replay
 }
 
 // withPast returns a set with the partitions that are followed until the subscriber disconnects.

@@ -109,15 +109,15 @@ type seedRows struct {
 // problems of the file.
 func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 	var bad fieldProblems
-	sorter := &accountSorter{indexByRef: make(map[string]int)}
+	resolver := &accountResolver{indexByRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
 		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain, TimeZone: entry.TimeZone}
 		n.check(fmt.Sprintf("accounts[%d].", i), &bad)
-		sorter.add(buildAccount(n, now), i, &bad)
+		resolver.add(buildAccount(n, now), i, &bad)
 	}
 
 	for i, entry := range file.Accounts {
-		sorter.setParent(i, entry.Parent, &bad)
+		resolver.setParent(i, entry.Parent, &bad)
 	}
 
 	var users []NewUser
@@ -131,18 +131,18 @@ func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 		}
 
 		n.check(fmt.Sprintf("users[%d].", i), &bad)
-		account, known := sorter.find(n.Account)
+		account, known := resolver.find(n.Account)
 		if !known {
 			bad.add(fmt.Sprintf("users[%d].account", i), "unknown_account", "unknown account "+quote(n.Account))
 			continue
 		}
 
-		n.Account = sorter.accounts[account].ID
+		n.Account = resolver.accounts[account].ID
 		users = append(users, n)
 	}
 
 	checkDuplicateUsers(users, &bad)
-	ordered := sorter.parentsFirst(&bad)
+	ordered := resolver.parentsFirst(&bad)
 	if err := bad.asError(badDirectory); err != nil {
 		return nil, err
 	}

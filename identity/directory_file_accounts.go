@@ -5,56 +5,56 @@ import (
 	"strings"
 )
 
-// accountSorter resolves the parents of a directory file's accounts and sorts the accounts
+// accountResolver resolves the parents of a directory file's accounts and sorts the accounts
 // so that parents come first.
-type accountSorter struct {
+type accountResolver struct {
 	accounts   []Account
 	indexByRef map[string]int // by id, name and domain
 }
 
-func (p *accountSorter) add(a Account, i int, bad *fieldProblems) {
-	p.accounts = append(p.accounts, a)
+func (r *accountResolver) add(a Account, i int, bad *fieldProblems) {
+	r.accounts = append(r.accounts, a)
 	for _, ref := range []struct{ field, value string }{{"id", a.ID}, {"name", a.Name}, {"domain", a.Domain}} {
-		other, taken := p.find(ref.value)
+		other, taken := r.find(ref.value)
 		if taken && other != i {
 			bad.add(fmt.Sprintf("accounts[%d].%s", i, ref.field), codeTaken, fmt.Sprintf("accounts[%d] has it", other))
 			continue
 		}
-		p.indexByRef[ref.value] = i
+		r.indexByRef[ref.value] = i
 	}
 }
 
 // find returns the index of the account with the id, name or domain, like Tree.Resolve.
-func (p *accountSorter) find(ref string) (index int, known bool) {
-	index, known = p.indexByRef[ref]
+func (r *accountResolver) find(ref string) (index int, known bool) {
+	index, known = r.indexByRef[ref]
 	if known {
 		return index, true
 	}
-	index, known = p.indexByRef[strings.ToLower(ref)]
-	return index, known && p.accounts[index].Domain == strings.ToLower(ref)
+	index, known = r.indexByRef[strings.ToLower(ref)]
+	return index, known && r.accounts[index].Domain == strings.ToLower(ref)
 }
 
-func (p *accountSorter) setParent(i int, ref string, bad *fieldProblems) {
+func (r *accountResolver) setParent(i int, ref string, bad *fieldProblems) {
 	if ref == "" {
 		return
 	}
-	parent, known := p.find(ref)
+	parent, known := r.find(ref)
 	if !known {
 		bad.add(fmt.Sprintf("accounts[%d].parent", i), "unknown_account", "unknown account "+quote(ref))
 		return
 	}
-	p.accounts[i].ParentID = p.accounts[parent].ID
+	r.accounts[i].ParentID = r.accounts[parent].ID
 }
 
 // parentsFirst returns the accounts, each after its parent. It adds a problem for each
 // account in a cycle, and for each that is deeper than MaxDepth and whose parent is not.
-func (p *accountSorter) parentsFirst(bad *fieldProblems) []Account {
-	tree, orphans := buildTree(p.accounts)
+func (r *accountResolver) parentsFirst(bad *fieldProblems) []Account {
+	tree, orphans := buildTree(r.accounts)
 	for _, id := range orphans {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
 	}
 
-	for _, a := range p.accounts {
+	for _, a := range r.accounts {
 		n := tree.nodesByID[a.ID]
 		if n != nil && n.depth == MaxDepth+1 {
 			bad.add("accounts", "too_deep",
@@ -62,9 +62,9 @@ func (p *accountSorter) parentsFirst(bad *fieldProblems) []Account {
 		}
 	}
 
-	ordered := make([]Account, 0, len(p.accounts))
-	added := make(map[string]struct{}, len(p.accounts))
-	for _, a := range p.accounts {
+	ordered := make([]Account, 0, len(r.accounts))
+	added := make(map[string]struct{}, len(r.accounts))
+	for _, a := range r.accounts {
 		path := tree.Path(a.ID)
 		for i := len(path) - 1; i >= 0; i-- {
 			_, done := added[path[i]]

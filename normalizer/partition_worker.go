@@ -20,10 +20,10 @@ type partitionWorker struct {
 	kafka.Assigned
 	retry retry.Func
 
-	next             kafka.LogPosition // in the raw log, after the last record processed
-	generation       int               // of the raw log, see event.Position
-	prevID           event.ID          // of the last record processed; 0 if unknown
-	deadLettersUntil int64             // dead letters of records below this offset were written earlier
+	next                     kafka.LogPosition // in the raw log, after the last record processed
+	generation               int               // of the raw log, see event.Position
+	prevID                   event.ID          // of the last record processed; 0 if unknown
+	deadLettersWrittenBefore int64             // dead letters of records below this offset were written earlier
 
 	batch             batch
 	state             *stateKeeper       // nil if the route has no state
@@ -216,7 +216,8 @@ func (w *partitionWorker) resetBatch() {
 	if w.batch.topicID != w.next.TopicID {
 		w.batch.sourceLog = nil
 	}
-	w.batch.generation, w.batch.topicID, w.batch.deadLettersBefore = w.generation, w.next.TopicID, w.deadLettersUntil
+	w.batch.generation, w.batch.topicID = w.generation, w.next.TopicID
+	w.batch.deadLettersBefore = w.deadLettersWrittenBefore
 }
 
 // rejectFirst replaces the batch with the dead letter of raw.

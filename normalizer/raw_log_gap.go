@@ -17,14 +17,14 @@ func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 			return err
 		}
 
-		newest, err := w.findNewest(ctx)
+		newest, err := w.findNewestEvent(ctx)
 		if err != nil {
 			return err
 		}
 
 		if newest != nil &&
 			newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
-			err = w.startAfter(ctx, newest)
+			err = w.resumeAfterEvent(ctx, newest)
 		}
 
 		return err
@@ -49,7 +49,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	switch {
 	case gap == nil:
 		return err
-	case gap.Restarted():
+	case gap.ReusesOffsets():
 		return w.startGeneration(ctx, gap)
 	}
 
@@ -60,7 +60,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 // skipLost moves the worker behind lost records.
 func (w *partitionWorker) skipLost(gap *kafka.GapError) {
 	// What lies before the commit was processed, if only to dead letters.
-	lost := max(gap.Resume-max(w.next.Offset, w.deadLettersUntil), 0)
+	lost := max(gap.Resume-max(w.next.Offset, w.deadLettersWrittenBefore), 0)
 	w.metrics.lost.WithLabelValues(w.rawTopic).Add(float64(lost))
 	w.log.Error("raw records lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
 		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "error", gap)
@@ -79,19 +79,19 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 
 	oldGeneration := w.generation
 	return w.retry(ctx, "taking over", func() error {
-		newest, err := w.findNewest(ctx)
+		newest, err := w.findNewestEvent(ctx)
 		if err != nil {
 			return err
 		}
 
-		err = w.startAfter(ctx, newest)
+		err = w.resumeAfterEvent(ctx, newest)
 		gap, isGap := errors.AsType[*kafka.GapError](err)
 		if err != nil && !isGap {
 			return err
 		}
 
 		// Otherwise another worker has started the generation.
-		if isGap && gap.Restarted() || w.generation <= oldGeneration {
+		if isGap && gap.ReusesOffsets() || w.generation <= oldGeneration {
 			if oldGeneration == event.MaxGeneration {
 				w.log.Error("event generations exhausted: new records will be treated as duplicates",
 					"topic", w.rawTopic, "partition", w.Partition)
@@ -99,7 +99,7 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 			w.generation = min(max(w.generation, oldGeneration)+1, event.MaxGeneration)
 		}
 
-		if isGap && gap.Restarted() {
+		if isGap && gap.ReusesOffsets() {
 			return w.moveTo(ctx, gap.Resume)
 		}
 		if isGap {
@@ -114,6 +114,6 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 func (w *partitionWorker) moveTo(ctx context.Context, offset int64) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
-	w.deadLettersUntil = 0
+	w.deadLettersWrittenBefore = 0
 	return err
 }

@@ -261,7 +261,7 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 	}
 
 	if gap != nil {
-		if gap.Restarted() {
+		if gap.ReusesOffsets() {
 			k.worker.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
 			gap.Resume, err = k.firstNotFolded(ctx)
 		}
@@ -339,7 +339,7 @@ func (w *partitionWorker) catchUpState(ctx context.Context) error {
 		return err
 	}
 	newest := w.state.newest
-	err = w.retry(ctx, "continuing after another normalizer", func() error { return w.startAfter(ctx, newest) })
+	err = w.retry(ctx, "continuing after another normalizer", func() error { return w.resumeAfterEvent(ctx, newest) })
 	return w.handleGap(ctx, err)
 }
 

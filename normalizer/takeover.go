@@ -18,11 +18,11 @@ import (
 // but their dead letters are not written again.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
 	err := w.retry(ctx, "taking over", func() error {
-		newest, err := w.findNewest(ctx)
+		newest, err := w.findNewestEvent(ctx)
 		if err != nil {
 			return err
 		}
-		return w.startAfter(ctx, newest)
+		return w.resumeAfterEvent(ctx, newest)
 	})
 	return w.handleGap(ctx, err)
 }
@@ -34,10 +34,10 @@ type normalizedRef struct {
 	nextRaw  kafka.LogPosition // after the raw record
 }
 
-// startAfter sets the worker to continue after the raw record of newest; nil means
+// resumeAfterEvent sets the worker to continue after the raw record of newest; nil means
 // that there is no normalized record. It returns *kafka.GapError if the raw log does
 // not continue there.
-func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef) error {
+func (w *partitionWorker) resumeAfterEvent(ctx context.Context, newest *normalizedRef) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
 	if err != nil {
 		return err
@@ -49,11 +49,11 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 	}
 
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
-	w.prevID, w.generation, w.deadLettersUntil = 0, 0, 0
+	w.prevID, w.generation, w.deadLettersWrittenBefore = 0, 0, 0
 	committed, ok := w.Committed()
 	// A commit beyond the end of the log is of a log that was cut.
 	if ok && committed <= next {
-		w.deadLettersUntil = committed
+		w.deadLettersWrittenBefore = committed
 	}
 
 	if newest != nil {
@@ -85,11 +85,11 @@ const (
 	foreignSearchRecords = 256 * firstSearchRecords
 )
 
-// findNewest finds the newest position at the end of the normalized partition.
+// findNewestEvent finds the newest position at the end of the normalized partition.
 // Usually the last record has it. A normalizer that stopped late may have written
 // older ones after it; a record may be damaged or written by another program. It
 // returns nil if there is none.
-func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error) {
+func (w *partitionWorker) findNewestEvent(ctx context.Context) (*normalizedRef, error) {
 	first, end, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return nil, err

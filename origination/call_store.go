@@ -30,8 +30,8 @@ type callStore struct {
 	tellWarning  rate.Sometimes
 
 	mu     sync.Mutex
-	byID   map[string]*entry // by Order.ID
-	byCall map[string]*entry // by origination_call_id; by Order.ID until that is known
+	byID   map[string]*storeEntry // by Order.ID
+	byCall map[string]*storeEntry // by origination_call_id; by Order.ID until that is known
 	early  earlyProgress
 }
 
@@ -42,7 +42,7 @@ func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) 
 		ended: func(string) {}, lost: func(string) {},
 		ctx: ctx, cancel: cancel,
 		storeWarning: rate.Sometimes{Interval: warnInterval}, tellWarning: rate.Sometimes{Interval: warnInterval},
-		byID: map[string]*entry{}, byCall: map[string]*entry{}, early: earlyProgress{},
+		byID: map[string]*storeEntry{}, byCall: map[string]*storeEntry{}, early: earlyProgress{},
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *callStore) settled() bool {
 // create adds a call that is about to be placed and stores it. The error is fault.Unavailable, also at
 // maxCalls and after close. The row may exist in spite of an error: delete removes both.
 func (s *callStore) create(ctx context.Context, order Order, now time.Time) error {
-	e := &entry{row: row{Order: order, Created: now, Updated: now, Live: true}}
+	e := &storeEntry{row: row{Order: order, Created: now, Updated: now, Live: true}}
 	e.Call.ID = order.ID
 	e.advance(Progress{State: Accepted, At: now})
 	e.changes++
@@ -90,7 +90,7 @@ func (s *callStore) create(ctx context.Context, order Order, now time.Time) erro
 	return s.checkOpen() // nobody would follow the call
 }
 
-func (s *callStore) add(e *entry) error {
+func (s *callStore) add(e *storeEntry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.checkOpen(); err != nil {
@@ -123,7 +123,7 @@ func (s *callStore) confirm(ctx context.Context, orderID string, as Placed) erro
 
 // accept makes the changes of confirm. It returns nil for a call that another node has taken over
 // meanwhile.
-func (s *callStore) accept(orderID string, as Placed) *entry {
+func (s *callStore) accept(orderID string, as Placed) *storeEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -189,7 +189,7 @@ func (s *callStore) report(p Progress) {
 }
 
 // apply advances the call. s.mu is held.
-func (s *callStore) apply(e *entry, p Progress) {
+func (s *callStore) apply(e *storeEntry, p Progress) {
 	if !e.Call.advance(p) {
 		return
 	}
@@ -211,7 +211,7 @@ func (s *callStore) addAdopted(taken []row) {
 	defer s.mu.Unlock()
 
 	for i := range taken {
-		e := &entry{row: taken[i], placed: true, storedSteps: len(taken[i].History)}
+		e := &storeEntry{row: taken[i], placed: true, storedSteps: len(taken[i].History)}
 		// What this node had of it before it lost it is out of date.
 		lost := s.byID[e.Order.ID]
 		if lost != nil {
@@ -227,7 +227,7 @@ func (s *callStore) addAdopted(taken []row) {
 }
 
 // listStored returns the open calls that are in the database.
-func (s *callStore) listStored() (open []*entry) {
+func (s *callStore) listStored() (open []*storeEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.byID {
@@ -240,7 +240,7 @@ func (s *callStore) listStored() (open []*entry) {
 
 // dropLost removes those of the calls that are not among the node's in the database, which was read after the calls
 // were listed. It returns their number.
-func (s *callStore) dropLost(listed []*entry, own map[string]bool) (n int) {
+func (s *callStore) dropLost(listed []*storeEntry, own map[string]bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range listed {
@@ -254,13 +254,13 @@ func (s *callStore) dropLost(listed []*entry, own map[string]bool) (n int) {
 }
 
 // lose removes a call that another node has taken over. s.mu is held.
-func (s *callStore) lose(e *entry) {
+func (s *callStore) lose(e *storeEntry) {
 	s.lost(e.Order.ID)
 	s.remove(e)
 }
 
 // remove removes a call. s.mu is held.
-func (s *callStore) remove(e *entry) {
+func (s *callStore) remove(e *storeEntry) {
 	e.removed = true
 	if s.byID[e.Order.ID] == e {
 		delete(s.byID, e.Order.ID)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// entry is one call of a callStore, guarded by its lock.
-type entry struct {
+// storeEntry is one call of a callStore, guarded by its lock.
+type storeEntry struct {
 	row
 	placed         bool // the platform has accepted it: its steps may be published
 	changes        int  // number of changes
@@ -22,18 +22,18 @@ type entry struct {
 }
 
 // toStore reports whether a change is not in the database.
-func (e *entry) toStore() bool { return !e.removed && e.writtenChanges < e.changes }
+func (e *storeEntry) toStore() bool { return !e.removed && e.writtenChanges < e.changes }
 
 // toPublish reports whether a stored step is not published.
-func (e *entry) toPublish() bool {
+func (e *storeEntry) toPublish() bool {
 	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.storedSteps
 }
 
 // isLive reports whether the row, once stored, is one of the node's live ones, unless another node took it.
-func (e *entry) isLive() bool { return e.Live && !e.removed && !e.deleted }
+func (e *storeEntry) isLive() bool { return e.Live && !e.removed && !e.deleted }
 
 // endOnceTold marks a call that has ended as no longer live, once its last step is published.
-func (e *entry) endOnceTold() {
+func (e *storeEntry) endOnceTold() {
 	// By the call, not by what was published: it may have got further steps meanwhile.
 	if e.State == Ended && e.Live && e.Announced == len(e.History) {
 		e.Live = false
@@ -53,7 +53,7 @@ type progressEvent struct {
 }
 
 // progressEvents returns the call.progress events of the stored steps that are not published.
-func (e *entry) progressEvents() (events []Event) {
+func (e *storeEntry) progressEvents() (events []Event) {
 	for _, step := range e.History[e.Announced:e.storedSteps] {
 		p := progressEvent{"call.progress", e.AccountID, step.At.Unix(), e.Call.ID, step.State, "", e.UserID}
 		if step.State == Ended {

@@ -17,7 +17,7 @@ const (
 
 // wake starts a goroutine that stores the call, and another that publishes it, unless they run or have
 // nothing to do. There are two, so that steps are stored while Kafka is away. s.mu is held.
-func (s *callStore) wake(e *entry) {
+func (s *callStore) wake(e *storeEntry) {
 	if s.ctx.Err() != nil {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *callStore) wake(e *entry) {
 }
 
 // storeAll stores a call until nothing has changed since.
-func (s *callStore) storeAll(e *entry) {
+func (s *callStore) storeAll(e *storeEntry) {
 	s.work(&e.storing, e.toStore, func() error {
 		// A shutdown does not break off a statement: its outcome would not be known.
 		err := s.write(context.WithoutCancel(s.ctx), e)
@@ -44,7 +44,7 @@ func (s *callStore) storeAll(e *entry) {
 
 // publishAll publishes the stored steps of a call, in order and at least once, until none is left. The
 // count of published steps is written with the call's next step, or separately after the last.
-func (s *callStore) publishAll(e *entry) {
+func (s *callStore) publishAll(e *storeEntry) {
 	s.work(&e.publishing, e.toPublish, func() error {
 		err := s.announce(e)
 		s.warn(&s.tellWarning, "publishing call progress failed, will retry", err)
@@ -84,7 +84,7 @@ func (s *callStore) warn(limit *rate.Sometimes, failed string, err error) {
 
 // write stores what has changed in a call, with one statement. Several may call it: the statements of a
 // call are run one after another. A call that has become another node's is removed.
-func (s *callStore) write(ctx context.Context, e *entry) error {
+func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 
@@ -127,7 +127,7 @@ func (s *callStore) write(ctx context.Context, e *entry) error {
 }
 
 // announce publishes the stored steps of a call that have not been published.
-func (s *callStore) announce(e *entry) error {
+func (s *callStore) announce(e *storeEntry) error {
 	s.mu.Lock()
 	publish, told, events := s.publish, e.storedSteps, e.progressEvents()
 	s.mu.Unlock()

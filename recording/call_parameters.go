@@ -35,10 +35,10 @@ type Pause struct {
 
 // callField is a field of Call as a parameter of an upload. Exactly one of text and number is set.
 type callField struct {
-	name   string
-	text   func(*Call) *string
-	number func(*Call) *int64
-	limit  int64 // bytes of a text, or the largest number
+	name    string
+	textPtr func(*Call) *string
+	number  func(*Call) *int64
+	limit   int64 // bytes of a text, or the largest number
 }
 
 // maxChannels is the largest number of channels of a recording.
@@ -46,12 +46,12 @@ const maxChannels = 64
 
 // callFields are the fields of Call, in its order.
 var callFields = []callField{
-	{name: "call_id", text: func(c *Call) *string { return &c.CallID }, limit: event.MaxCDRID},
-	{name: "interaction_id", text: func(c *Call) *string { return &c.InteractionID }, limit: event.MaxCDRID},
-	{name: "origination_call_id", text: func(c *Call) *string { return &c.OriginationCallID }, limit: event.MaxCDRID},
-	{name: "agent_id", text: func(c *Call) *string { return &c.AgentID }, limit: event.MaxCDRID},
-	{name: "queue_id", text: func(c *Call) *string { return &c.QueueID }, limit: event.MaxCDRID},
-	{name: "direction", text: func(c *Call) *string { return &c.Direction }, limit: event.MaxCDRID},
+	{name: "call_id", textPtr: func(c *Call) *string { return &c.CallID }, limit: event.MaxCDRID},
+	{name: "interaction_id", textPtr: func(c *Call) *string { return &c.InteractionID }, limit: event.MaxCDRID},
+	{name: "origination_call_id", textPtr: func(c *Call) *string { return &c.OriginationCallID }, limit: event.MaxCDRID},
+	{name: "agent_id", textPtr: func(c *Call) *string { return &c.AgentID }, limit: event.MaxCDRID},
+	{name: "queue_id", textPtr: func(c *Call) *string { return &c.QueueID }, limit: event.MaxCDRID},
+	{name: "direction", textPtr: func(c *Call) *string { return &c.Direction }, limit: event.MaxCDRID},
 	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, limit: report.EndOfTime},
 	{name: "duration_ms", number: func(c *Call) *int64 { return &c.DurationMS },
 		limit: event.MaxDuration.Milliseconds()},
@@ -111,7 +111,7 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 	if text == "" {
 		return "required", "must not be empty"
 	}
-	if f.text != nil {
+	if f.textPtr != nil {
 		return f.setText(call, text)
 	}
 
@@ -135,7 +135,7 @@ func (f *callField) setText(call *Call, text string) (code, message string) {
 	case !report.Storable(text):
 		return "invalid", "must be UTF-8 text"
 	}
-	*f.text(call) = text
+	*f.textPtr(call) = text
 	return "", ""
 }
 

@@ -31,7 +31,7 @@ type Filter struct {
 func FilterParams() []string {
 	names := []string{"startDate", "endDate", "page_size", "start_key"}
 	for i := range callFields {
-		if callFields[i].text != nil {
+		if callFields[i].textPtr != nil {
 			names = append(names, callFields[i].name)
 		}
 	}
@@ -42,12 +42,12 @@ func FilterParams() []string {
 func ParseFilter(values url.Values) (Filter, error) {
 	q := report.NewQuery(values)
 	f := Filter{PageSize: q.PageSize(), StartKey: q.Get("start_key")}
-	f.Start, f.End = q.OptionalRange()
+	f.Start, f.End = q.OptionalDateRange()
 
 	for i := range callFields {
 		field := &callFields[i]
-		if field.text != nil {
-			*field.text(&f.Call) = q.Text(field.name, int(field.limit))
+		if field.textPtr != nil {
+			*field.textPtr(&f.Call) = q.Text(field.name, int(field.limit))
 		}
 	}
 
@@ -96,11 +96,11 @@ func (f *Filter) conditions(from row) *report.Conditions {
 
 	for i := range callFields {
 		field := &callFields[i]
-		if field.text == nil {
+		if field.textPtr == nil {
 			continue
 		}
 
-		value := *field.text(&f.Call)
+		value := *field.textPtr(&f.Call)
 		if value != "" {
 			q.Add(field.name+" = ?", value)
 		}

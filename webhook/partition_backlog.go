@@ -112,7 +112,7 @@ func (w *partitionWorker) scan(ctx context.Context, from, to int64,
 
 	for from < to {
 		records, err := reader.Read(ctx)
-		if gap, ok := kafka.PassableGap(err); ok && !gap.Restarted() {
+		if gap, ok := kafka.PassableGap(err); ok && !gap.ReusesOffsets() {
 			w.reportGap(gap)
 			from = gap.Resume
 			reader.Close()

@@ -148,7 +148,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 		if err != nil && !ok {
 			return err
 		}
-		allHavePositions = !ok || !gap.Restarted()
+		allHavePositions = !ok || !gap.ReusesOffsets()
 	}
 
 	to := from
@@ -287,7 +287,7 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 	w.mu.Lock()
 	w.tail = gap.Position()
 	w.tail.TopicID = id
-	if gap.Restarted() {
+	if gap.ReusesOffsets() {
 		w.tailID = 0
 		for _, b := range w.backlogs {
 			next := min(b.resumeOffset(gap.Resume), gap.Resume)

@@ -254,7 +254,7 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 		return err
 	}
 
-	if gap.Restarted() {
+	if gap.ReusesOffsets() {
 		// Commit ignores lower offsets: the group would show no lag until the log is as long as it was.
 		w.Rewind(gap.Resume)
 	}

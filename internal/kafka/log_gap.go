@@ -64,9 +64,9 @@ func (e *GapError) Error() string {
 // Lost returns the number of offsets skipped by continuing at Resume.
 func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 
-// Restarted reports whether the log has other records than those that were read: then
+// ReusesOffsets reports whether the log has other records than those that were read: then
 // offsets from Resume on have a new meaning.
-func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
+func (e *GapError) ReusesOffsets() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
 // Position returns the position at which to continue.
 func (e *GapError) Position() LogPosition {
@@ -97,7 +97,7 @@ func ConfirmGap(ctx context.Context, err error, check func(context.Context) erro
 	case checkErr != nil && !ok:
 		return nil, checkErr
 	// The log continues after all: the reader compared with a leader that was behind.
-	case !ok && readerGap.Restarted():
+	case !ok && readerGap.ReusesOffsets():
 		return nil, nil
 	case !ok:
 		gap = readerGap

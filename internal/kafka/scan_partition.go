@@ -61,7 +61,7 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 		records, err := r.readBatches(ctx)
 		if gap, ok := errors.AsType[*GapError](err); ok {
 			// What was passed to each is not what the log has: the caller has to begin again.
-			if gap.Restarted() {
+			if gap.ReusesOffsets() {
 				return fault.Unavailable(err, retryAfter, "the log was cut while it was read")
 			}
 			if gap.Resume <= r.nextOffset {

@@ -81,9 +81,9 @@ func (q *Query) Range() (start, end int64) {
 	return start, end
 }
 
-// OptionalRange returns startDate and endDate in Unix seconds, each without a bound if it is
+// OptionalDateRange returns startDate and endDate in Unix seconds, each without a bound if it is
 // absent. Both are in the range.
-func (q *Query) OptionalRange() (start, end int64) {
+func (q *Query) OptionalDateRange() (start, end int64) {
 	end = EndOfTime
 	if q.values.Has("startDate") {
 		start = q.time("startDate")

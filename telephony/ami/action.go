@@ -19,11 +19,11 @@ type Action struct {
 
 // waiter waits for the response to an action, or for the end of its list.
 type waiter struct {
-	list     bool
-	done     chan actionResult // has capacity 1
-	progress chan struct{}     // has capacity 1; receives a token when a part of the list has arrived
-	items    []*Message
-	bytes    int
+	wantsList bool
+	done      chan actionResult // has capacity 1
+	progress  chan struct{}     // has capacity 1; receives a token when a part of the list has arrived
+	items     []*Message
+	bytes     int
 }
 
 type actionResult struct {
@@ -58,7 +58,7 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 		a.ID = c.newID()
 	}
 
-	w := &waiter{list: list, done: make(chan actionResult, 1), progress: make(chan struct{}, 1)}
+	w := &waiter{wantsList: list, done: make(chan actionResult, 1), progress: make(chan struct{}, 1)}
 	o := actionResult{err: c.enqueue(a.ID, w)}
 	if o.err == nil {
 		defer c.removeWaiter(a.ID, w)

@@ -77,7 +77,7 @@ func (c *Conn) deliverResponse(id string, m *Message) {
 	case strings.EqualFold(m.Get("Response"), "Error"):
 		message := m.Get("Message")
 		c.finishAction(id, actionResult{err: &Refusal{Message: message[:min(len(message), 200)]}})
-	case w.list:
+	case w.wantsList:
 		w.bytes += m.memory()
 		if w.bytes > c.client.cfg.MaxList {
 			c.finishAction(id, actionResult{err: ErrListTooLarge}) // a peer that repeats the response for ever
@@ -99,7 +99,7 @@ func (c *Conn) addToList(id string, m *Message) bool {
 	defer c.mu.Unlock()
 
 	w := c.waiters[id]
-	if w == nil || !w.list {
+	if w == nil || !w.wantsList {
 		return strings.HasPrefix(id, c.prefix) // the rest of a list without a waiter
 	}
 

@@ -18,12 +18,12 @@ type Media struct {
 	t    testing.TB
 	conn *net.UDPConn
 
-	mu      sync.Mutex
-	target  *net.UDPAddr
-	packets map[uint8]map[byte]int // by payload type and first byte
-	ssrcs   map[uint32]bool
-	numbers []uint16
-	version int
+	mu              sync.Mutex
+	target          *net.UDPAddr
+	packets         map[uint8]map[byte]int // by payload type and first byte
+	ssrcs           map[uint32]bool
+	sequenceNumbers []uint16
+	version         int
 }
 
 func newMedia(t testing.TB) *Media {
@@ -60,7 +60,7 @@ func (m *Media) read() {
 
 		m.packets[p.PayloadType][p.Payload[0]]++
 		m.ssrcs[p.SSRC] = true
-		m.numbers = append(m.numbers, p.SequenceNumber)
+		m.sequenceNumbers = append(m.sequenceNumbers, p.SequenceNumber)
 		m.mu.Unlock()
 	}
 }
