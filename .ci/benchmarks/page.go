@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,10 +67,11 @@ func tables(r *results) string {
 			continue
 		}
 		folder, goal := "`"+g.folder+"`", g.goal
+		hidden := regexp.MustCompile(cmp.Or(g.hidden, `^$`))
 		for _, name := range slices.Sorted(maps.Keys(measuredRow.Figures)) {
 			m := measuredRow.Figures[name]
-			if len(m.Values[ours]) == 0 {
-				continue // the old tree alone has it
+			if len(m.Values[ours]) == 0 || hidden.MatchString(name) { // the old tree alone has it
+				continue
 			}
 
 			ratio, compared := m.ratio(old)
