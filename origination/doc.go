@@ -29,7 +29,7 @@
 // in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
 // of phones and the transfers of AI providers. Its Run is one goroutine.
 //
-// Lock order: Service.userLocks, then a driver's locks or entry.writing (a statement of the call), then
+// Lock order: Service.userLocks, then a driver's locks or storeEntry.writing (a statement of the call), then
 // callStore.mu, then Admission.mu. While callStore.mu is held, only metrics, Admission.Release and
 // Admission.Forget are called.
 //

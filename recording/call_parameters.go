@@ -48,7 +48,8 @@ const maxChannels = 64
 var callFields = []callField{
 	{name: "call_id", textPtr: func(c *Call) *string { return &c.CallID }, limit: event.MaxCDRID},
 	{name: "interaction_id", textPtr: func(c *Call) *string { return &c.InteractionID }, limit: event.MaxCDRID},
-	{name: "origination_call_id", textPtr: func(c *Call) *string { return &c.OriginationCallID }, limit: event.MaxCDRID},
+	{name: "origination_call_id", textPtr: func(c *Call) *string { return &c.OriginationCallID },
+		limit: event.MaxCDRID},
 	{name: "agent_id", textPtr: func(c *Call) *string { return &c.AgentID }, limit: event.MaxCDRID},
 	{name: "queue_id", textPtr: func(c *Call) *string { return &c.QueueID }, limit: event.MaxCDRID},
 	{name: "direction", textPtr: func(c *Call) *string { return &c.Direction }, limit: event.MaxCDRID},
