@@ -21,8 +21,8 @@ import (
 
 // listen binds both listeners before anything else is opened, so that a port in use is
 // reported at once, and returns the public one.
-func listen(p *process) (public net.Listener, err error) {
-	public, err = net.Listen("tcp", p.settings.Listen)
+func listen(p *process) (net.Listener, error) {
+	public, err := net.Listen("tcp", p.settings.Listen)
 	if err != nil {
 		return nil, listenError("listen", err)
 	}
