@@ -1,10 +1,12 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,5 +81,19 @@ func TestBrowsersAreToldToUseTLSOnlyWithAConfiguredCertificate(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+func TestTheBoundAddressIsClosedWhereTheOtherIsTaken(t *testing.T) {
+	s := settings.Default()
+	p, taken := withListener(t, s)
+	p.lifecycle = newLifecycle(p.log)
+	s.Listen, s.MetricsListen = "127.0.0.1:0", taken.Addr().String()
+
+	if _, err := listen(p); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("a metrics address that is taken: %v", err)
+	}
+	if err := p.lifecycle.closeAll(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
