@@ -3,7 +3,6 @@ package app_test
 import (
 	"go/ast"
 	"go/token"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -18,11 +17,7 @@ import (
 // "if got := f(); got != want" is how Go's tests are written; an assignment to a variable of
 // before is refused there too.
 func TestConditionsAsk(t *testing.T) {
-	packages := listPackages(t)
-	for i := range packages {
-		p := &packages[i]
-		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
-	}
+	packages := listWithTests(t)
 
 	eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 		test := strings.HasSuffix(file, "_test.go")

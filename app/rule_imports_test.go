@@ -273,6 +273,17 @@ func isPrometheus(imported string) bool {
 	return within(imported, "github.com/prometheus/client_golang")
 }
 
+// listWithTests is listPackages whose GoFiles have the files of tests, too.
+func listWithTests(t *testing.T) []listed {
+	t.Helper()
+	packages := listPackages(t)
+	for i := range packages {
+		p := &packages[i]
+		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
+	}
+	return packages
+}
+
 func eachFile(t *testing.T, packages []listed, check func(p listed, file string, syntax *ast.File)) {
 	t.Helper()
 	for _, p := range packages {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -28,11 +27,7 @@ var alignment = regexp.MustCompile(" {2,}")
 // TestLinesAreShort refuses lines above maxColumns that can be broken: of code, of comments, of
 // tests. A line that is only that long by a string, or within one of several lines, stays.
 func TestLinesAreShort(t *testing.T) {
-	packages := listPackages(t)
-	for i := range packages {
-		p := &packages[i]
-		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
-	}
+	packages := listWithTests(t)
 
 	eachFile(t, packages, func(p listed, file string, _ *ast.File) {
 		source, err := os.ReadFile(filepath.Join(p.Dir, file))

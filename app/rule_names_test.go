@@ -3,7 +3,6 @@ package app_test
 import (
 	"go/ast"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -76,11 +75,7 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 		}
 	}
 
-	packages := listPackages(t)
-	for i := range packages {
-		p := &packages[i]
-		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
-	}
+	packages := listWithTests(t)
 
 	eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 		pkg := path.Join(p.ImportPath, syntax.Name.Name)

@@ -21,11 +21,7 @@ const (
 // TestLongFunctionsHaveParagraphs refuses long functions without a blank line: their steps stand
 // apart, so that a reader sees where one ends.
 func TestLongFunctionsHaveParagraphs(t *testing.T) {
-	packages := listPackages(t)
-	for i := range packages {
-		p := &packages[i]
-		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
-	}
+	packages := listWithTests(t)
 
 	eachFile(t, packages, func(p listed, file string, _ *ast.File) {
 		source, err := os.ReadFile(filepath.Join(p.Dir, file))
