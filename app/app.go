@@ -45,7 +45,7 @@ type Config struct {
 // App is one process of Trunkline.
 type App struct{ *process }
 
-// process is what there is before the backends. New sets its last fields, and then they stay.
+// process is what exists before the backends are opened. New sets its last fields; they do not change afterwards.
 type process struct {
 	settings  *settings.Settings
 	version   string
@@ -59,7 +59,7 @@ type process struct {
 	certificate *certificate.Server // of the public listener and SIP over TLS; nil without TLS
 }
 
-// base is what all roles stand on: openBase sets the fields in their order, and then they stay.
+// base is what all roles use. openBase sets the fields in their order; they do not change afterwards.
 type base struct {
 	*process
 	db       *sqldb.DB

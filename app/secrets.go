@@ -13,7 +13,7 @@ import (
 	"trunkline/webhook"
 )
 
-// secrets are what accounts have configured with secrets in it, sealed under the master keys.
+// secrets holds the stores of configuration that contains secrets of accounts, sealed under the master keys.
 type secrets struct {
 	providers  *aiprovider.Service // nil without the roles api, origination and aisession
 	encryption *encryption.Service // likewise
