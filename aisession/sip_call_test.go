@@ -177,7 +177,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 		return nil, err
 	}
 
-	agreed, err := local.AcceptAnswer(offer, leg.Session())
+	agreed, err := local.AcceptAnswer(offer, leg.PeerSDP())
 	if err != nil {
 		t.Fatal(err)
 	}

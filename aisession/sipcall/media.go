@@ -40,7 +40,7 @@ type mediaParameters struct {
 
 // negotiate answers the offer of an INVITE.
 func negotiate(port *rtp.Port, invite *sip.Invite, encoding string,
-	encryption sip.Encryption) (*media, *sip.Session, error) {
+	encryption sip.Encryption) (*media, *sip.SDP, error) {
 	offer := invite.Offer()
 	if offer == nil {
 		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
@@ -110,7 +110,7 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 }
 
 // answerReinvite answers an offer that the peer makes during the call, such as a hold or another address.
-func (m *media) answerReinvite(_ context.Context, offer *sip.Session) (*sip.Session, error) {
+func (m *media) answerReinvite(_ context.Context, offer *sip.SDP) (*sip.SDP, error) {
 	answer, agreed, err := m.negotiator.Answer(offer, m.codec)
 	if err != nil {
 		return nil, err

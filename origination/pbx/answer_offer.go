@@ -10,7 +10,7 @@ import (
 // answerOffer answers an offer that a side's peer makes during the call. A hold is answered without
 // notifying the other side, and nothing is sent to the holding side. Another codec is accepted if
 // media can still be relayed, or the other side changes to it too.
-func (b *bridge) answerOffer(ctx context.Context, s *callSide, offer *sip.Session) (*sip.Session, error) {
+func (b *bridge) answerOffer(ctx context.Context, s *callSide, offer *sip.SDP) (*sip.SDP, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 

@@ -142,7 +142,7 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, cdr, r
 		return c.driver.reject(invite, sip.IncompatibleDestination)
 	}
 
-	leg, err := invite.Answer(answer, func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
+	leg, err := invite.Answer(answer, func(ctx context.Context, offer *sip.SDP) (*sip.SDP, error) {
 		return b.answerOffer(ctx, near, offer)
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (d *Driver) newSides() (near, far *callSide, err error) {
 }
 
 // supportedCodecs returns the codecs of an offer that this driver supports, in the offer's order.
-func supportedCodecs(ours []sip.Codec, offer *sip.Session) []sip.Codec {
+func supportedCodecs(ours []sip.Codec, offer *sip.SDP) []sip.Codec {
 	var codecs []sip.Codec
 	for _, theirs := range offer.Codecs {
 		for _, c := range ours {

@@ -29,7 +29,7 @@ type ringGroup struct {
 type ringResult struct {
 	phone int
 	local *sip.Negotiator
-	offer *sip.Session
+	offer *sip.SDP
 	leg   *sip.Leg
 	err   error
 }
@@ -47,7 +47,7 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	results := make(chan ringResult, len(r.phones))
 	var once sync.Once
 	for i, p := range r.phones {
-		p.OnOffer = func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
+		p.OnOffer = func(ctx context.Context, offer *sip.SDP) (*sip.SDP, error) {
 			return r.bridge.answerOffer(ctx, r.side, offer)
 		}
 
@@ -131,7 +131,7 @@ func (r ringGroup) finishAnswered(winner *ringResult, failures []ringResult) (*c
 	}
 
 	t := r.phones[winner.phone].cdr
-	agreed, err := winner.local.AcceptAnswer(winner.offer, winner.leg.Session())
+	agreed, err := winner.local.AcceptAnswer(winner.offer, winner.leg.PeerSDP())
 	if err == nil {
 		err = r.bridge.setLeg(r.side, winner.local, winner.leg, agreed)
 	}

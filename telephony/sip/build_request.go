@@ -58,13 +58,13 @@ func addDialogHeaders(r *sipmsg.Request, callID string, from sipmsg.FromHeader, 
 	r.AppendHeader(&sipmsg.CSeqHeader{SeqNo: sequence, MethodName: r.Method})
 }
 
-// setSession sets a message's body to a session description.
-func setSession(m sipmsg.Message, session *Session) error {
-	if session == nil {
+// setSDP sets a message's body to a session description.
+func setSDP(m sipmsg.Message, description *SDP) error {
+	if description == nil {
 		return nil
 	}
 
-	body, err := session.Bytes()
+	body, err := description.Bytes()
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (t *transports) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 		r.SetDestination(call.Target.Destination)
 	}
 
-	return r, setSession(r, call.Offer)
+	return r, setSDP(r, call.Offer)
 }
 
 func partyURI(p Party, host string) sipmsg.Uri {

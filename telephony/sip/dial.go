@@ -36,7 +36,7 @@ type OutgoingCall struct {
 	Target   Target
 	CallID   string // default: NewCallID()
 	From, To Party
-	Offer    *Session
+	Offer    *SDP
 	Headers  []Header
 	// Username and Password are the credentials for the target's challenge.
 	Username, Password string
@@ -49,8 +49,8 @@ type OutgoingCall struct {
 
 // Progress is a provisional response.
 type Progress struct {
-	Status  int
-	Session *Session // session description for early media; nil if absent
+	Status int
+	SDP    *SDP // for early media; nil if absent
 }
 
 // Failure is the error of a call that was not answered.
@@ -174,7 +174,7 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 
 			ringing = true
 			if progress != nil {
-				progress(Progress{Status: answer.StatusCode, Session: d.transports.parseOptionalSession(answer.Body())})
+				progress(Progress{Status: answer.StatusCode, SDP: d.transports.parseOptionalSDP(answer.Body())})
 			}
 		case <-tx.Done():
 			if errors.Is(tx.Err(), sipmsg.ErrTransactionTimeout) {
@@ -189,16 +189,16 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 	}
 }
 
-// parseOptionalSession parses an optional session description. It returns nil if the body has none.
-func (t *transports) parseOptionalSession(body []byte) *Session {
+// parseOptionalSDP parses an optional session description. It returns nil if the body has none.
+func (t *transports) parseOptionalSDP(body []byte) *SDP {
 	if len(body) == 0 {
 		return nil
 	}
-	session, err := t.parseSessionSafely(body)
+	description, err := t.parseSDPSafely(body)
 	if err != nil {
 		return nil
 	}
-	return session
+	return description
 }
 
 // cancelTimeout is the time a peer has to end a cancelled call (RFC 3261, section 9.1: 64*T1).

@@ -106,7 +106,7 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		return
 	}
 
-	offer, err := s.transports.parseSessionSafely(r.Body())
+	offer, err := s.transports.parseSDPSafely(r.Body())
 	if err != nil {
 		s.transports.replyAndTerminate(tx, r, status{488, "Not Acceptable Here"})
 		return
@@ -135,7 +135,7 @@ func unsupportedExtension(r *sipmsg.Request) string {
 }
 
 // callHandler calls the handler of a call.
-func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session,
+func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *SDP,
 	handler Handler) {
 	ctx, cancel := context.WithCancel(s.handlerCtx)
 	defer cancel()

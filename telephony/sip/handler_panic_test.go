@@ -86,7 +86,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	session, _, err := local.Answer(i.Offer())
 	must(t, err)
-	_, err = i.Answer(session, func(context.Context, *sip.Session) (*sip.Session, error) { panic("the offer failed") })
+	_, err = i.Answer(session, func(context.Context, *sip.SDP) (*sip.SDP, error) { panic("the offer failed") })
 	must(t, err)
 	<-ready
 

@@ -22,7 +22,7 @@ type Invite struct {
 	tag         string
 	callingUser User
 	peerAddr    netip.AddrPort
-	remoteOffer *Session
+	remoteOffer *SDP
 	mu          sync.Mutex
 	finalSent   bool        // a final response was sent
 	ownedByLeg  bool        // the leg releases the call's capacity
@@ -102,7 +102,7 @@ func (i *Invite) MediaHosts(described netip.Addr) []netip.Addr {
 }
 
 // Offer returns the caller's session description.
-func (i *Invite) Offer() *Session { return i.remoteOffer }
+func (i *Invite) Offer() *SDP { return i.remoteOffer }
 
 // Ring sends 180 Ringing.
 func (i *Invite) Ring() error {
@@ -116,7 +116,7 @@ func (i *Invite) Ring() error {
 
 // Answer accepts the call. onOffer answers the caller's later offers; nil refuses them. The error is
 // fault.KindConflict if the caller has cancelled or the call has been answered.
-func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
+func (i *Invite) Answer(answer *SDP, onOffer OfferFunc) (*Leg, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 

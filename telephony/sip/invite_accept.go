@@ -19,14 +19,14 @@ func (i *Invite) newResponse(as status) *sipmsg.Response {
 }
 
 // accept answers with 200 and returns the leg. The caller holds mu.
-func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
+func (i *Invite) accept(answer *SDP, onOffer OfferFunc) (*Leg, error) {
 	response := i.newResponse(status{200, "OK"})
-	if err := setSession(response, answer); err != nil {
+	if err := setSDP(response, answer); err != nil {
 		return nil, err
 	}
 
 	leg := i.newLeg(response, onOffer)
-	leg.localSession, leg.remoteSession = answer, i.remoteOffer
+	leg.localSDP, leg.remoteSDP = answer, i.remoteOffer
 	tooShort := leg.acceptSessionTimer(i.request, response)
 	if tooShort {
 		leg.cancel()

@@ -22,7 +22,7 @@ func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Negotiator) {
 	session, _, err := local.Answer(i.Offer())
 	must(t, err)
 
-	leg, err := i.Answer(session, func(_ context.Context, offer *sip.Session) (*sip.Session, error) {
+	leg, err := i.Answer(session, func(_ context.Context, offer *sip.SDP) (*sip.SDP, error) {
 		session, _, err := local.Answer(offer)
 		return session, err
 	})

@@ -13,7 +13,7 @@ import (
 // another address. An error refuses the offer with 488 and leaves the session unchanged. It is called
 // on a goroutine of its own, one call at a time per leg, and may call Reinvite on other legs. ctx ends
 // with the leg.
-type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
+type OfferFunc func(ctx context.Context, offer *SDP) (*SDP, error)
 
 // Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
 // Reinvite and Refer block.
@@ -39,31 +39,31 @@ type Leg struct {
 	cancel    context.CancelFunc
 	endSignal chan struct{}
 
-	mu                          sync.Mutex
-	endCause                    Cause
-	ended                       bool
-	target                      sipmsg.Uri       // the peer's contact
-	localSequence               uint32           // CSeq of our last request
-	remoteSequence              uint32           // CSeq of the peer's last request
-	localSession, remoteSession *Session         // the session descriptions in force
-	localOfferPending           bool             // our offer is unanswered
-	remoteOfferPending          bool             // the peer's offer is unanswered
-	unacked                     *unackedResponse // our 2xx without its ACK
-	canUpdate                   bool             // the peer allows UPDATE
-	sessionTimer                *time.Timer
-	sessionInterval             time.Duration // of the session timer; 0 if none
-	isRefresher                 bool          // this side refreshes
-	referStatus                 chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
+	mu                  sync.Mutex
+	endCause            Cause
+	ended               bool
+	target              sipmsg.Uri       // the peer's contact
+	localSequence       uint32           // CSeq of our last request
+	remoteSequence      uint32           // CSeq of the peer's last request
+	localSDP, remoteSDP *SDP             // the session descriptions in force
+	localOfferPending   bool             // our offer is unanswered
+	remoteOfferPending  bool             // the peer's offer is unanswered
+	unacked             *unackedResponse // our 2xx without its ACK
+	canUpdate           bool             // the peer allows UPDATE
+	sessionTimer        *time.Timer
+	sessionInterval     time.Duration // of the session timer; 0 if none
+	isRefresher         bool          // this side refreshes
+	referStatus         chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
 }
 
 // CallID returns the Call-ID.
 func (l *Leg) CallID() string { return l.dialogCallID }
 
-// Session returns the peer's session description in force.
-func (l *Leg) Session() *Session {
+// PeerSDP returns the peer's session description in force.
+func (l *Leg) PeerSDP() *SDP {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.remoteSession
+	return l.remoteSDP
 }
 
 // Source returns the address of the peer's signalling. Behind NAT, its media comes from the same host.

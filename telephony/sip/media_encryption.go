@@ -83,7 +83,7 @@ func (n *Negotiator) offerEncryption() mediaEncryption {
 
 // answerEncryption returns the encryption of the answer to an offer, and the keys. The error is
 // fault.KindUnsupported if the two sides cannot agree.
-func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
+func (n *Negotiator) answerEncryption(offer *SDP) (mediaEncryption, srtp.Keys, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
@@ -105,7 +105,7 @@ func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Key
 
 // acceptEncryption returns the keys that an answer to our offer agrees on. The error is fault.KindUnsupported if
 // the answer does not fit the offer.
-func (n *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error) {
+func (n *Negotiator) acceptEncryption(offer, answer *SDP) (srtp.Keys, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 

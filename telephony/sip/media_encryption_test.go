@@ -12,7 +12,7 @@ import (
 )
 
 // described is a session description with a profile and crypto attributes.
-func described(t *testing.T, profile string, keys ...srtp.Attribute) *Session {
+func described(t *testing.T, profile string, keys ...srtp.Attribute) *SDP {
 	t.Helper()
 	body := fmt.Sprintf(
 		"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/%s 0\r\na=crypto:1 F8_128_HMAC_SHA1_80 inline:abcd\r\n",
@@ -22,7 +22,7 @@ func described(t *testing.T, profile string, keys ...srtp.Attribute) *Session {
 		body += "a=crypto:" + k.String() + "\r\n"
 	}
 
-	s, err := ParseSession([]byte(body))
+	s, err := ParseSDP([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		encryption Encryption
 		transport  string
-		offer      *Session
+		offer      *SDP
 		want       string // profile, "refused", or "plain"
 	}{
 		"off, plain":              {EncryptionOff, "TLS", described(t, "AVP"), "plain"},

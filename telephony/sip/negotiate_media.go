@@ -36,7 +36,7 @@ type Negotiator struct {
 	codecs  []Codec
 
 	mu         sync.Mutex
-	lastSent   Session // last description sent
+	lastSent   SDP // last description sent
 	encryption Encryption
 	keys       map[srtp.Suite]srtp.Key // our own
 	agreed     struct {                // SRTP that was agreed on
@@ -52,17 +52,17 @@ func NewNegotiator(address netip.AddrPort, codecs []Codec) *Negotiator {
 		address:  address,
 		codecs:   slices.Clone(codecs),
 		keys:     map[srtp.Suite]srtp.Key{},
-		lastSent: Session{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
+		lastSent: SDP{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
 	}
 }
 
 // Offer returns an offer with the given codecs, or with all codecs of n. Codecs keep their payload
 // types.
-func (n *Negotiator) Offer(codecs ...Codec) *Session {
+func (n *Negotiator) Offer(codecs ...Codec) *SDP {
 	if len(codecs) == 0 {
 		codecs = n.codecs
 	}
-	return n.newSession(withTelephoneEvents(codecs), SendRecv, n.offerEncryption(), 0, nil)
+	return n.newSDP(withTelephoneEvents(codecs), SendRecv, n.offerEncryption(), 0, nil)
 }
 
 // withTelephoneEvents appends telephone-event for each clock.
@@ -79,13 +79,13 @@ func withTelephoneEvents(codecs []Codec) []Codec {
 
 // Answer returns the answer to an offer, with one codec: the first of prefer, then of the offer's
 // order, that both sides have. The error is fault.KindUnsupported if there is none.
-func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, NegotiatedMedia, error) {
+func (n *Negotiator) Answer(offer *SDP, prefer ...Codec) (*SDP, NegotiatedMedia, error) {
 	chosen, ok := n.chooseCodec(offer, prefer)
 	if !ok {
 		return nil, NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
 
-	answer, keys, err := n.answerEncryption(offer)
+	encryption, keys, err := n.answerEncryption(offer)
 	if err != nil {
 		return nil, NegotiatedMedia{}, err
 	}
@@ -103,11 +103,11 @@ func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 		codecs = append(codecs, events)
 	}
 
-	session := n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejectedStreams)
-	return session, agreed, nil
+	ours := n.newSDP(codecs, offer.Direction.answerDirection(), encryption, offer.audioIndex, offer.rejectedStreams)
+	return ours, agreed, nil
 }
 
-func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
+func (n *Negotiator) chooseCodec(offer *SDP, prefer []Codec) (Codec, bool) {
 	for _, wanted := range slices.Concat(prefer, offer.Codecs) {
 		ours, known := findCodec(n.codecs, wanted)
 		theirs, offered := findCodec(offer.Codecs, wanted)
@@ -120,7 +120,7 @@ func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
 }
 
 // findTelephoneEvent returns the telephone-event with the given clock in Hz, or else any.
-func (s *Session) findTelephoneEvent(clock uint32) (Codec, bool) {
+func (s *SDP) findTelephoneEvent(clock uint32) (Codec, bool) {
 	if c, ok := findCodec(s.Codecs, TelephoneEvent(clock)); ok {
 		return c, true
 	}
@@ -133,7 +133,7 @@ func (s *Session) findTelephoneEvent(clock uint32) (Codec, bool) {
 
 // AcceptAnswer returns what the answer to an offer of n agrees on. The error is fault.KindUnsupported if they have
 // no common codec, or do not agree on encryption.
-func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
+func (n *Negotiator) AcceptAnswer(offer, answer *SDP) (NegotiatedMedia, error) {
 	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(),
 		PeerReceives: answer.Direction.Receives()}
 	for _, theirs := range answer.Codecs {
@@ -163,17 +163,17 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 	return agreed, nil
 }
 
-// newSession returns the next description. Its version increases when it differs from the last one (RFC
+// newSDP returns the next description. Its version increases when it differs from the last one (RFC
 // 3264, section 8).
-func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int,
-	others []rejectedMedia) *Session {
+func (n *Negotiator) newSDP(codecs []Codec, direction Direction, encryption mediaEncryption, audioIndex int,
+	rejected []rejectedMedia) *SDP {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	next := Session{
+	next := SDP{
 		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
 		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto,
-		audioIndex: audio, rejectedStreams: others,
+		audioIndex: audioIndex, rejectedStreams: rejected,
 	}
 	if n.lastSent.Codecs != nil &&
 		(direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) ||

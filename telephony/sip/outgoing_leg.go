@@ -12,14 +12,14 @@ func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answ
 	call OutgoingCall) (*Leg, error) {
 	leg := d.newOutgoingLeg(invite, answer, call)
 	d.transports.markProven(answer) // it has our branch
-	session, err := d.transports.parseSessionSafely(answer.Body())
+	theirs, err := d.transports.parseSDPSafely(answer.Body())
 	if err != nil {
 		leg.cancel()
 		d.endUnwantedDialog(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
 
-	leg.localSession, leg.remoteSession = call.Offer, session
+	leg.localSDP, leg.remoteSDP = call.Offer, theirs
 	// Before the ACK, after which the peer may send requests in the dialog.
 	d.addDialog(leg)
 

@@ -14,9 +14,9 @@ const (
 // errPanicked is the error of a function that panicked.
 var errPanicked = errors.New("sip: internal error")
 
-// parseSessionSafely is ParseSession. A panic of the parser is an error.
-func (t *transports) parseSessionSafely(body []byte) (session *Session, err error) {
+// parseSDPSafely is ParseSDP. A panic of the parser is an error.
+func (t *transports) parseSDPSafely(body []byte) (description *SDP, err error) {
 	err = errPanicked
-	t.panics.Do(placeSDP, func() { session, err = ParseSession(body) })
-	return session, err
+	t.panics.Do(placeSDP, func() { description, err = ParseSDP(body) })
+	return description, err
 }

@@ -61,7 +61,7 @@ func (l *Leg) endRemoteOffer() {
 // answerInvite answers a re-INVITE. To one without an offer, the response has our offer and the ACK
 // has the answer.
 func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	response := l.refreshResponse(r, func() (*Session, error) { return l.answerOffer(r.Body()) })
+	response := l.refreshResponse(r, func() (*SDP, error) { return l.answerOffer(r.Body()) })
 	if !response.IsSuccess() {
 		l.endRemoteOffer()
 		l.sendResponse(tx, response)
@@ -98,22 +98,22 @@ func (l *Leg) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response) {
 
 // answerOffer returns our session description in answer to a body. Without a body it returns an offer:
 // the description in force without a hold.
-func (l *Leg) answerOffer(body []byte) (*Session, error) {
+func (l *Leg) answerOffer(body []byte) (*SDP, error) {
 	l.mu.Lock()
-	ours, peers := l.localSession, l.remoteSession
+	ours, theirs := l.localSDP, l.remoteSDP
 	l.mu.Unlock()
 
 	if len(body) == 0 {
 		return ours.withoutHold(), nil
 	}
 
-	offer, err := l.transports.parseSessionSafely(body)
+	offer, err := l.transports.parseSDPSafely(body)
 	if err != nil {
 		return nil, err
 	}
 
-	if peers != nil && offer.ID == peers.ID && offer.Version == peers.Version && offer.Address == peers.Address &&
-		offer.Direction == peers.Direction {
+	if theirs != nil && offer.ID == theirs.ID && offer.Version == theirs.Version && offer.Address == theirs.Address &&
+		offer.Direction == theirs.Direction {
 		return ours, nil // a refresh of the session timer
 	}
 	if l.onOffer == nil {
@@ -128,13 +128,13 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	l.localSession, l.remoteSession = answer, offer
+	l.localSDP, l.remoteSDP = answer, offer
 	return answer, nil
 }
 
-// refreshResponse returns the response to a request that refreshes the dialog, with the session that session
-// returns.
-func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
+// refreshResponse returns the response to a request that refreshes the dialog, with the session description that
+// describe returns.
+func (l *Leg) refreshResponse(r *sipmsg.Request, describe func() (*SDP, error)) *sipmsg.Response {
 	response := newResponse(r, status{200, "OK"}, "")
 	response.AppendHeader(l.contact.Clone())
 	response.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
@@ -146,11 +146,11 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 		return refusal
 	}
 
-	var answer *Session
+	var answer *SDP
 	err := errPanicked
-	l.transports.panics.Do(placeCall, func() { answer, err = session() })
+	l.transports.panics.Do(placeCall, func() { answer, err = describe() })
 	if err == nil {
-		err = setSession(response, answer)
+		err = setSDP(response, answer)
 	}
 	if err != nil {
 		l.transports.log.Debug("re-INVITE offer refused", "error", err)
@@ -176,7 +176,7 @@ func (d *dialogs) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 
 	d.background.Go(func() {
-		response := leg.refreshResponse(r, func() (*Session, error) {
+		response := leg.refreshResponse(r, func() (*SDP, error) {
 			if len(r.Body()) == 0 {
 				return nil, nil
 			}

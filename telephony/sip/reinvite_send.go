@@ -20,7 +20,7 @@ const glareAttempts = 4
 // Reinvite sends a new offer to the peer and returns its answer, within 32 s per attempt. A *Failure
 // leaves the session unchanged, unless the peer no longer has the dialog: then the leg has ended. ctx
 // is observed between attempts.
-func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
+func (l *Leg) Reinvite(ctx context.Context, offer *SDP) (*SDP, error) {
 	for attempt := 1; ; attempt++ {
 		answer, err := l.sendReinvite(offer)
 		if !errors.Is(err, errGlare) {
@@ -50,7 +50,7 @@ func (l *Leg) glareDelay() time.Duration {
 	return rand.N(2000 * time.Millisecond)
 }
 
-func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
+func (l *Leg) sendReinvite(offer *SDP) (*SDP, error) {
 	request, err := l.beginOffer(offer)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 	}
 }
 
-func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
+func (l *Leg) beginOffer(offer *SDP) (*sipmsg.Request, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -102,7 +102,7 @@ func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
 	if l.sessionInterval > 0 {
 		request.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	}
-	if err := setSession(request, offer); err != nil {
+	if err := setSDP(request, offer); err != nil {
 		return nil, err
 	}
 
@@ -145,7 +145,7 @@ func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, erro
 }
 
 func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response,
-	offer *Session) (*Session, error) {
+	offer *SDP) (*SDP, error) {
 	switch {
 	case answer.StatusCode == 491:
 		return nil, errGlare
@@ -162,7 +162,7 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 	l.mu.Unlock()
 
 	l.sendAcks(tx, ack, func(*sipmsg.Response) bool { return true })
-	session, err := l.transports.parseSessionSafely(answer.Body())
+	theirs, err := l.transports.parseSDPSafely(answer.Body())
 	if err != nil {
 		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
 		// 14.1).
@@ -174,8 +174,8 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	l.localSession, l.remoteSession = offer, session
-	return session, nil
+	l.localSDP, l.remoteSDP = offer, theirs
+	return theirs, nil
 }
 
 // refreshTarget sets the remote target to the peer's new contact (RFC 3261, section 12.2). The caller

@@ -41,9 +41,9 @@ func (d Direction) answerDirection() Direction {
 	return d
 }
 
-// Session is one side's session description, reduced to one audio stream. Other streams are stored so
+// SDP is one side's session description, reduced to one audio stream. Other streams are stored so
 // that an answer can reject each (RFC 3264, section 6).
-type Session struct {
+type SDP struct {
 	ID, Version uint64
 	Address     netip.AddrPort // where audio is to be sent
 	Codecs      []Codec        // in order of preference, including telephone-event
@@ -68,9 +68,9 @@ const (
 	maxSDPBytes = 16 << 10
 )
 
-// ParseSession parses a session description. The error is fault.KindInvalid if it is malformed, and
+// ParseSDP parses a session description. The error is fault.KindInvalid if it is malformed, and
 // fault.KindUnsupported if it has no usable audio.
-func ParseSession(body []byte) (*Session, error) {
+func ParseSDP(body []byte) (*SDP, error) {
 	if len(body) > maxSDPBytes {
 		return nil, fault.Invalid("the session description is too long")
 	}
@@ -80,7 +80,7 @@ func ParseSession(body []byte) (*Session, error) {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the session description cannot be read", Cause: err}
 	}
 
-	s := &Session{
+	s := &SDP{
 		ID: d.Origin.SessionID, Version: d.Origin.SessionVersion,
 		audioIndex: -1, Direction: SendRecv, PacketTime: packetTime,
 	}
@@ -107,7 +107,7 @@ func ParseSession(body []byte) (*Session, error) {
 }
 
 // withoutHold returns a copy of the description with media in both directions.
-func (s *Session) withoutHold() *Session {
+func (s *SDP) withoutHold() *SDP {
 	if s.Direction == SendRecv {
 		return s
 	}
@@ -153,7 +153,7 @@ func rejectMedia(media *sdp.MediaDescription) rejectedMedia {
 }
 
 // readAudio applies the audio line.
-func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
+func (s *SDP) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
 	connection := media.ConnectionInformation
 	if connection == nil {
 		connection = d.ConnectionInformation
@@ -187,7 +187,7 @@ func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescripti
 	return nil
 }
 
-func (s *Session) readDirection(attributes []sdp.Attribute) {
+func (s *SDP) readDirection(attributes []sdp.Attribute) {
 	for _, a := range attributes {
 		switch d := Direction(a.Key); d {
 		case SendRecv, SendOnly, RecvOnly, Inactive:

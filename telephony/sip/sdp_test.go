@@ -13,8 +13,8 @@ const phoneOffer = "v=0\r\no=- 42 7 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.
 	"m=video 4002 RTP/AVP 97\r\na=rtpmap:97 H264/90000\r\n" +
 	"m=audio 4000 RTP/AVP 18 107 8 0 101 102\r\na=rtpmap:107 opus/48000/2\r\na=fmtp:107 useinbandfec=0\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=rtpmap:102 telephone-event/48000\r\na=ptime:30\r\na=sendonly\r\n"
 
-func TestParseSession(t *testing.T) {
-	s, err := ParseSession([]byte(phoneOffer))
+func TestParseSDP(t *testing.T) {
+	s, err := ParseSDP([]byte(phoneOffer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestParseSession(t *testing.T) {
 	}
 }
 
-func TestParseSessionRefuses(t *testing.T) {
+func TestParseSDPRefuses(t *testing.T) {
 	cases := map[string]struct {
 		change [2]string
 		want   fault.Kind
@@ -50,7 +50,7 @@ func TestParseSessionRefuses(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseSession([]byte(strings.Replace(phoneOffer, c.change[0], c.change[1], 1)))
+			_, err := ParseSDP([]byte(strings.Replace(phoneOffer, c.change[0], c.change[1], 1)))
 			if fault.KindOf(err) != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
@@ -58,9 +58,9 @@ func TestParseSessionRefuses(t *testing.T) {
 	}
 }
 
-func parseOffer(t *testing.T, direction, formats string) *Session {
+func parseOffer(t *testing.T, direction, formats string) *SDP {
 	t.Helper()
-	s, err := ParseSession(
+	s, err := ParseSDP(
 		[]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " +
 			formats +
 			"\r\na=rtpmap:120 opus/48000/2\r\na=rtpmap:101 telephone-event/8000\r\n" + direction))
@@ -105,7 +105,7 @@ func TestAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			back, err := ParseSession(body)
+			back, err := ParseSDP(body)
 			if err != nil {
 				t.Fatalf("our answer %s: %v", body, err)
 			}
@@ -123,7 +123,7 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestAnswerRefusesOtherStreams(t *testing.T) {
-	s, err := ParseSession([]byte(phoneOffer))
+	s, err := ParseSDP([]byte(phoneOffer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestVersionRisesWithWhatIsSaid(t *testing.T) {
 	}
 }
 
-// FuzzSession: each session that can be parsed can be answered, and the answer can be parsed.
-func FuzzSession(f *testing.F) {
+// FuzzSDP: each session that can be parsed can be answered, and the answer can be parsed.
+func FuzzSDP(f *testing.F) {
 	f.Add([]byte(phoneOffer))
 	f.Add([]byte("v=0\r\no=- 1 1 IN IP6 ::1\r\ns=-\r\nc=IN IP6 ::1/127\r\nt=0 0\r\nm=audio 1 RTP/AVP 0\r\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s, err := ParseSession(body)
+		s, err := ParseSDP(body)
 		if err != nil {
 			return
 		}
@@ -200,7 +200,7 @@ func FuzzSession(f *testing.F) {
 			t.Fatalf("writing the answer: %v", err)
 		}
 
-		if _, err := ParseSession(written); err != nil {
+		if _, err := ParseSDP(written); err != nil {
 			t.Errorf("the answer %q cannot be read: %v", written, err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // Bytes returns the description in SDP syntax.
-func (s *Session) Bytes() ([]byte, error) {
+func (s *SDP) Bytes() ([]byte, error) {
 	host := s.Address.Addr()
 	d := sdp.SessionDescription{
 		Origin: sdp.Origin{
@@ -45,7 +45,7 @@ func sdpAddressType(host netip.Addr) string {
 	return "IP6"
 }
 
-func (s *Session) audioMedia() *sdp.MediaDescription {
+func (s *SDP) audioMedia() *sdp.MediaDescription {
 	media := &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: "audio", Port: sdp.RangedPort{Value: int(s.Address.Port())}, Protos: []string{"RTP", "AVP"},
 	}}

@@ -102,7 +102,7 @@ func (l *Leg) refreshSession() {
 	}
 
 	l.mu.Lock()
-	ours := l.localSession
+	ours := l.localSDP
 	l.mu.Unlock()
 
 	_, err := l.Reinvite(l.ctx, ours)

@@ -31,7 +31,7 @@ func TestARefreshWithoutATimerEndsTheTimer(t *testing.T) {
 
 			l := &Leg{transports: &transports{log: slog.New(slog.DiscardHandler)}, sessionInterval: 30 * time.Minute}
 			l.startSessionTimer()
-			l.refreshResponse(message.(*sipmsg.Request), func() (*Session, error) { return nil, c.refusal })
+			l.refreshResponse(message.(*sipmsg.Request), func() (*SDP, error) { return nil, c.refusal })
 
 			if l.sessionInterval != c.want {
 				t.Errorf("the interval is %v, want %v", l.sessionInterval, c.want)
