@@ -22,17 +22,19 @@ type waiter struct {
 	wantsList bool
 	done      chan actionResult // has capacity 1
 	progress  chan struct{}     // has capacity 1; receives a token when a part of the list has arrived
-	items     []*Message
-	bytes     int
+	items     []*Message        // the events of the list so far
+	bytes     int               // memory of all that has arrived for a list, for Config.MaxList
 }
 
+// actionResult is what Asterisk answered to an action: a response or, to a list action, its events.
 type actionResult struct {
 	response *Message
 	items    []*Message
 	err      error
 }
 
-func (w *waiter) notify() {
+// reportProgress makes eventconn.Wait restart its timeout.
+func (w *waiter) reportProgress() {
 	select {
 	case w.progress <- struct{}{}:
 	default:
@@ -41,43 +43,44 @@ func (w *waiter) notify() {
 
 // Do sends an action and returns its response. The error is a *Refusal if Asterisk answered Error.
 func (c *Conn) Do(ctx context.Context, a Action) (*Message, error) {
-	o := c.roundTrip(ctx, a, false)
-	return o.response, o.err
+	result := c.roundTrip(ctx, a, false)
+	return result.response, result.err
 }
 
 // List sends a list action, such as QueueStatus, and returns its events without the last one, whose
 // EventList is Complete.
 func (c *Conn) List(ctx context.Context, name string, fields ...Field) ([]*Message, error) {
-	o := c.roundTrip(ctx, Action{Name: name, Fields: fields}, true)
-	return o.items, o.err
+	result := c.roundTrip(ctx, Action{Name: name, Fields: fields}, true)
+	return result.items, result.err
 }
 
-// roundTrip sends an action, waits for its outcome, and counts it.
+// roundTrip sends an action, waits for its result, and counts it.
 func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult {
 	if a.ID == "" {
 		a.ID = c.newID()
 	}
 
 	w := &waiter{wantsList: list, done: make(chan actionResult, 1), progress: make(chan struct{}, 1)}
-	o := actionResult{err: c.enqueue(a.ID, w)}
-	if o.err == nil {
+	result := actionResult{err: c.enqueue(a.ID, w)}
+	if result.err == nil {
 		defer c.removeWaiter(a.ID, w)
-		o.err = c.write(a)
+		result.err = c.write(a)
 	}
-	if o.err == nil {
+	if result.err == nil {
 		var err error
-		o, err = eventconn.Wait(ctx, c.Conn, w.done, w.progress)
+		result, err = eventconn.Wait(ctx, c.Conn, w.done, w.progress)
 		if err != nil {
-			o.err = err
+			result.err = err
 		}
 	}
 
+	err := result.err
 	var refusal *Refusal
-	c.client.conn.CountRequest(o.err,
-		errors.As(o.err, &refusal) || errors.Is(o.err, ErrInvalidAction) || errors.Is(o.err, ErrDuplicateID) ||
-			errors.Is(o.err, ErrListCancelled) || errors.Is(o.err, ErrListTooLarge))
+	c.client.connConfig.CountRequest(err,
+		errors.As(err, &refusal) || errors.Is(err, ErrInvalidAction) || errors.Is(err, ErrDuplicateID) ||
+			errors.Is(err, ErrListCancelled) || errors.Is(err, ErrListTooLarge))
 
-	return o
+	return result
 }
 
 func (c *Conn) enqueue(id string, w *waiter) error {

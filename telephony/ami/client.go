@@ -13,8 +13,8 @@ import (
 
 // Client opens connections to one manager interface.
 type Client struct {
-	cfg  Config
-	conn eventconn.Config
+	cfg        Config
+	connConfig eventconn.Config // of the connections that Dial opens
 }
 
 // New checks the configuration and returns a Client. It opens no connection.
@@ -24,13 +24,13 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		return nil, err
 	}
 
-	conn := eventconn.Config{
+	connConfig := eventconn.Config{
 		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS,
 		AnswerTimeout: cfg.ActionTimeout,
 		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
 
-	return &Client{cfg, conn}, nil
+	return &Client{cfg: cfg, connConfig: connConfig}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
@@ -39,7 +39,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	defer cancel()
 
 	var conn *Conn
-	_, err := c.conn.Dial(ctx, func(nc net.Conn) error {
+	_, err := c.connConfig.Dial(ctx, func(nc net.Conn) error {
 		conn = newConn(c, nc)
 		return conn.readBanner()
 	})

@@ -20,8 +20,8 @@ type Conn struct {
 	*eventconn.Conn[*Message]
 	client *Client
 	in     *bufio.Reader
-	source *pingingReader
-	prefix string // of the action ids that this connection chooses
+	source *pingingReader // what in reads
+	prefix string         // of the action ids that this connection chooses
 
 	writing sync.Mutex // serializes actions on the wire
 
@@ -33,7 +33,7 @@ type Conn struct {
 func newConn(client *Client, nc net.Conn) *Conn {
 	source := &pingingReader{conn: nc}
 	return &Conn{
-		Conn: eventconn.New(&client.conn, nc, (*Message).memory), client: client,
+		Conn: eventconn.New(&client.connConfig, nc, (*Message).memory), client: client,
 		in: bufio.NewReaderSize(source, 64<<10), source: source,
 		prefix: rand.Text() + "-", waiters: map[string]*waiter{},
 	}
@@ -59,7 +59,7 @@ func (c *Conn) dispatch(m *Message) error {
 		return nil
 	}
 	if c.addToList(id, m) {
-		c.client.conn.Metrics.Events.Inc()
+		c.client.connConfig.Metrics.Events.Inc()
 		return nil
 	}
 
@@ -83,7 +83,7 @@ func (c *Conn) deliverResponse(id string, m *Message) {
 			c.finishAction(id, actionResult{err: ErrListTooLarge}) // a peer that repeats the response for ever
 			return
 		}
-		w.notify()
+		w.reportProgress()
 	default:
 		c.finishAction(id, actionResult{response: m})
 	}
@@ -113,15 +113,15 @@ func (c *Conn) addToList(id string, m *Message) bool {
 		c.finishAction(id, actionResult{err: ErrListTooLarge})
 	default:
 		w.items = append(w.items, m)
-		w.notify()
+		w.reportProgress()
 	}
 
 	return true
 }
 
-// finishAction delivers an action's outcome and removes its waiter. The caller holds mu.
-func (c *Conn) finishAction(id string, o actionResult) {
-	c.waiters[id].done <- o // never blocks: the channel has capacity 1, and the waiter is removed
+// finishAction delivers an action's result and removes its waiter. The caller holds mu.
+func (c *Conn) finishAction(id string, result actionResult) {
+	c.waiters[id].done <- result // never blocks: the channel has capacity 1, and the waiter is removed
 	delete(c.waiters, id)
 }
 
@@ -146,7 +146,7 @@ const maxPings = 20
 type pingingReader struct {
 	conn     net.Conn
 	interval time.Duration
-	ping     func() error
+	ping     func() error // sends a ping; whatever answers it is data
 }
 
 func (r *pingingReader) Read(b []byte) (int, error) {

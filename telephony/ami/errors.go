@@ -34,9 +34,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "manager interface: " + r.Message }
 
+// connErrors has those of the errors above that eventconn returns, and all that end a connection by their metric label.
 var connErrors = eventconn.Errors{
 	Malformed: ErrMalformed, QueueFull: ErrQueueFull, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
-	Labels: map[string]error{
+	EndReasons: map[string]error{
 		"denied": ErrLoginDenied, "malformed": ErrMalformed, "too_large": ErrTooLarge,
 		"slow": ErrQueueFull, "silent": ErrPingTimeout, "closed": ErrClosed,
 	},

@@ -40,7 +40,7 @@ func readMessages(t testing.TB, in io.Reader) []*Message {
 	t.Helper()
 	var messages []*Message
 	for r := bufio.NewReaderSize(in, 64<<10); ; {
-		p, err := readMessage(r, 1<<20)
+		m, err := readMessage(r, 1<<20)
 		if errors.Is(err, io.EOF) {
 			return messages
 		}
@@ -48,14 +48,14 @@ func readMessages(t testing.TB, in io.Reader) []*Message {
 			t.Fatal(err)
 		}
 
-		messages = append(messages, p)
+		messages = append(messages, m)
 	}
 }
 
-// object returns a message as the captures have it in JSON: a repeated key is an array.
-func object(p *Message) map[string]any {
+// asJSON returns a message as the captures have it in JSON: a repeated key is an array.
+func asJSON(m *Message) map[string]any {
 	o := map[string]any{}
-	for _, f := range p.Fields {
+	for _, f := range m.Fields {
 		switch before := o[f.Key].(type) {
 		case nil:
 			o[f.Key] = f.Value
@@ -87,7 +87,7 @@ func TestMessagesAreThoseOfTheCapture(t *testing.T) {
 			if err := json.Unmarshal(line, &want); err != nil {
 				t.Fatal(err)
 			}
-			if got := object(messages[i]); !reflect.DeepEqual(got, want) {
+			if got := asJSON(messages[i]); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: message %d is %v, want %v", name, i, got, want)
 			}
 		}
@@ -121,36 +121,36 @@ func TestMessageCutAnywhereIsAnError(t *testing.T) {
 }
 
 func TestMessageValues(t *testing.T) {
-	p := readMessages(t,
+	m := readMessages(t,
 		strings.NewReader("\r\n\r\nEvent: X\r\nAppData: a: b: c\r\nEmpty: \r\nBare:\r\nno separator\r\n"+
 			"ChanVariable(AudioSocket/127.0.0.1:9092): a=1\r\nCallerIDNum: 1\r\nCallerIDNum: 2\r\nName: J\xfcrgen\x00\r\nUnix: line\n\r\n"))
-	if len(p) != 1 || p[0].Name() != "X" || p[0].isResponse() {
-		t.Fatalf("%d messages", len(p))
+	if len(m) != 1 || m[0].Name() != "X" || m[0].isResponse() {
+		t.Fatalf("%d messages", len(m))
 	}
 
 	for key, want := range map[string]string{
 		"AppData": "a: b: c", "Empty": "", "Bare": "", "ChanVariable(AudioSocket/127.0.0.1:9092)": "a=1",
 		"CallerIDNum": "1", "calleridnum": "1", "Name": "J\uFFFDrgen\x00", "Unix": "line", "absent": "",
 	} {
-		if got := p[0].Get(key); got != want {
+		if got := m[0].Get(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
 
-	if n := len(p[0].Fields); n != 10 {
+	if n := len(m[0].Fields); n != 10 {
 		t.Errorf("%d fields", n)
 	}
 }
 
 // The text after a line break in a caller's number may look like a message.
 func TestKindOfAMessageIsThatOfItsFirstLine(t *testing.T) {
-	p := readMessages(t,
+	m := readMessages(t,
 		strings.NewReader(
 			"Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
-	if p[0].Name() != "OriginateResponse" || p[0].isResponse() {
+	if m[0].Name() != "OriginateResponse" || m[0].isResponse() {
 		t.Error("an OriginateResponse is a response")
 	}
-	if p[1].Name() != "" || p[1].isResponse() {
+	if m[1].Name() != "" || m[1].isResponse() {
 		t.Error("the rest of a broken message is an event or a response")
 	}
 }
@@ -168,17 +168,17 @@ func TestMessageAboveTheLimitIsRefused(t *testing.T) {
 	}
 
 	long := strings.Repeat("x", 50<<10)
-	p, err := readMessage(bufio.NewReaderSize(strings.NewReader("Event: X\r\nLong: "+long+"\r\n\r\n"), 4096), 64<<10)
-	if err != nil || p.Get("Long") != long {
+	m, err := readMessage(bufio.NewReaderSize(strings.NewReader("Event: X\r\nLong: "+long+"\r\n\r\n"), 4096), 64<<10)
+	if err != nil || m.Get("Long") != long {
 		t.Errorf("a line longer than the buffer: %v", err)
 	}
 }
 
 func FuzzReadMessage(f *testing.F) {
 	for name := range captures {
-		for _, p := range readMessages(f, bytes.NewReader(capture(f, name)))[:5] {
+		for _, m := range readMessages(f, bytes.NewReader(capture(f, name)))[:5] {
 			var b bytes.Buffer
-			for _, field := range p.Fields {
+			for _, field := range m.Fields {
 				fmt.Fprintf(&b, "%s: %s\r\n", field.Key, field.Value)
 			}
 			f.Add(append(b.Bytes(), "\r\n"...))
@@ -189,19 +189,19 @@ func FuzzReadMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(bytes.NewReader(data), 64)
 		for size := 0; ; {
-			p, err := readMessage(in, 1<<12)
+			m, err := readMessage(in, 1<<12)
 			if err != nil {
 				return
 			}
 
-			size += p.Size
+			size += m.Size
 			if size > len(data) {
 				t.Fatalf("messages of %d bytes in %d", size, len(data))
 			}
 
-			p.Name()
-			p.endsList()
-			for _, field := range p.Fields {
+			m.Name()
+			m.endsList()
+			for _, field := range m.Fields {
 				if !utf8.ValidString(field.Key + field.Value) {
 					t.Fatalf("%q is not UTF-8", field)
 				}
@@ -223,13 +223,13 @@ func BenchmarkReadMessages(b *testing.B) {
 	for b.Loop() {
 		in.Reset(bytes.NewReader(data))
 		for {
-			p, err := readMessage(in, 1<<20)
+			m, err := readMessage(in, 1<<20)
 			if err != nil {
 				break
 			}
 
 			for _, key := range []string{"ActionID", "Uniqueid", "Linkedid", "Queue"} {
-				p.Get(key)
+				m.Get(key)
 			}
 
 			messages++

@@ -13,8 +13,8 @@ import (
 
 // Client opens connections to one event socket.
 type Client struct {
-	cfg  Config
-	conn eventconn.Config
+	cfg        Config
+	connConfig eventconn.Config // of the connections that Dial opens
 }
 
 // New checks the configuration and returns a Client. It opens no connection.
@@ -24,13 +24,13 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		return nil, err
 	}
 
-	conn := eventconn.Config{
+	connConfig := eventconn.Config{
 		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS,
 		AnswerTimeout: cfg.CommandTimeout,
 		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
 
-	return &Client{cfg, conn}, nil
+	return &Client{cfg: cfg, connConfig: connConfig}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
@@ -39,7 +39,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	defer cancel()
 
 	var in *bufio.Reader
-	nc, err := c.conn.Dial(ctx, func(nc net.Conn) error {
+	nc, err := c.connConfig.Dial(ctx, func(nc net.Conn) error {
 		in = bufio.NewReaderSize(nc, 64<<10)
 		return c.login(nc, in)
 	})
@@ -79,6 +79,7 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 	return nil
 }
 
+// readExpected reads a message, whose Content-Type must be kind.
 func (c *Client) readExpected(in *bufio.Reader, kind string) (frame, error) {
 	f, err := readFrame(in, c.cfg.MaxMessage)
 	switch {

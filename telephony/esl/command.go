@@ -22,7 +22,7 @@ type APIResult struct {
 	Err    error
 }
 
-// maxPipelinedCommands is the number of commands that APIs sends before it waits for the first response.
+// maxPipelinedCommands is the number of commands that APIBatch sends before it waits for the first response.
 const maxPipelinedCommands = 64
 
 // APIBatch runs api commands as API does and returns their answers in the same order. It sends a command
@@ -100,7 +100,7 @@ func (c *Conn) finishCommand(err error) error {
 		eventconn.End(c.Conn, err)
 	}
 	var refusal *Refusal
-	c.client.conn.CountRequest(err, errors.As(err, &refusal) || errors.Is(err, ErrInvalidCommand))
+	c.client.connConfig.CountRequest(err, errors.As(err, &refusal) || errors.Is(err, ErrInvalidCommand))
 	return err
 }
 
@@ -147,4 +147,14 @@ func (c *Conn) enqueue() (reply chan frame, err error) {
 	reply = make(chan frame, 1)
 	c.waiters = append(c.waiters, reply)
 	return reply, nil
+}
+
+// parseRefusal returns the *Refusal in a reply, or nil if the reply does not start with "-ERR" or
+// "-USAGE".
+func parseRefusal(text string) error {
+	if !strings.HasPrefix(text, "-ERR") && !strings.HasPrefix(text, "-USAGE") {
+		return nil
+	}
+	text = strings.TrimSpace(text)
+	return &Refusal{Reply: text[:min(len(text), 200)]}
 }

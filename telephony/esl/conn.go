@@ -22,7 +22,7 @@ type Conn struct {
 }
 
 func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
-	c := &Conn{Conn: eventconn.New(&client.conn, nc, (*Event).memory), client: client}
+	c := &Conn{Conn: eventconn.New(&client.connConfig, nc, (*Event).memory), client: client}
 	eventconn.Start(c.Conn, func() error {
 		f, err := readFrame(in, client.cfg.MaxMessage)
 		if err != nil {

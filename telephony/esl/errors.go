@@ -32,9 +32,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "event socket: " + r.Reply }
 
+// connErrors has those of the errors above that eventconn returns, and all that end a connection by their metric label.
 var connErrors = eventconn.Errors{
 	Malformed: ErrMalformed, QueueFull: ErrQueueFull, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
-	Labels: map[string]error{
+	EndReasons: map[string]error{
 		"denied": ErrLoginDenied, "rejected": ErrRejected, "disconnect": ErrDisconnect, "malformed": ErrMalformed,
 		"too_large": ErrTooLarge, "slow": ErrQueueFull, "closed": ErrClosed,
 	},

@@ -11,7 +11,7 @@ import (
 // Event is one event of the switch.
 type Event struct {
 	headers headers
-	content string
+	content string // the body
 	json    []byte // set with Config.Raw, without the other fields
 	encoded bool   // values are %XX encoded, as in text/event-plain
 	size    int    // bytes on the wire

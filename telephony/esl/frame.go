@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 )
 
 // Content-Types of mod_event_socket.
@@ -28,16 +27,6 @@ type frame struct {
 }
 
 func (f frame) contentType() string { return f.headers.first("Content-Type") }
-
-// parseRefusal returns the *Refusal in a reply, or nil if the reply does not start with "-ERR" or
-// "-USAGE".
-func parseRefusal(text string) error {
-	if !strings.HasPrefix(text, "-ERR") && !strings.HasPrefix(text, "-USAGE") {
-		return nil
-	}
-	text = strings.TrimSpace(text)
-	return &Refusal{Reply: text[:min(len(text), 200)]}
-}
 
 // readFrame reads the next message. It returns io.EOF only for end of input between messages.
 func readFrame(in *bufio.Reader, limit int) (frame, error) {

@@ -10,6 +10,7 @@ import (
 // header is one line of a message. Its value is not decoded.
 type header struct{ name, value string }
 
+// headers are the lines of one message, in their order.
 type headers []header
 
 // first returns the first value of a header, or "" if there is none. Names are compared

@@ -7,13 +7,15 @@ import (
 	"testing"
 )
 
-func note(s *LossDetector, numbers ...uint64) (lost uint64) {
+// recordAll records numbers in their order and returns how many events are known to be lost.
+func recordAll(d *LossDetector, numbers ...uint64) (lost uint64) {
 	for _, n := range numbers {
-		lost += s.Record(n)
+		lost += d.Record(n)
 	}
 	return lost
 }
 
+// numbers returns those from from to to - 1.
 func numbers(from, to uint64) []uint64 {
 	var all []uint64
 	for n := from; n < to; n++ {
@@ -22,7 +24,7 @@ func numbers(from, to uint64) []uint64 {
 	return all
 }
 
-func TestSequenceLetsInversionsPass(t *testing.T) {
+func TestEventsOutOfOrderAreNotLost(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		all := numbers(1000, 9000)
@@ -31,33 +33,33 @@ func TestSequenceLetsInversionsPass(t *testing.T) {
 			all[i], all[j] = all[j], all[i]
 		}
 
-		var s LossDetector
-		if lost := note(&s, all...); lost != 0 {
+		var d LossDetector
+		if lost := recordAll(&d, all...); lost != 0 {
 			t.Fatalf("seed %d: %d lost", seed, lost)
 		}
 	}
 }
 
-func TestSequenceLetsNormalHolesPass(t *testing.T) {
-	var s LossDetector
+func TestNumbersThatAreNeverSentAreNotLost(t *testing.T) {
+	var d LossDetector
 	all := slices.DeleteFunc(numbers(1, 10_000), func(n uint64) bool { return n%7 == 3 || n%501 < maxUnsentRun-2 })
-	if lost := note(&s, all...); lost != 0 {
+	if lost := recordAll(&d, all...); lost != 0 {
 		t.Fatalf("%d lost", lost)
 	}
 
-	s = LossDetector{}
+	d = LossDetector{}
 	for _, e := range readEvents(t, bytes.NewReader(capture(t))) {
 		n, ok := e.Sequence()
 		if !ok {
 			t.Fatal("an event without a number")
 		}
-		if lost := s.Record(n); lost != 0 {
+		if lost := d.Record(n); lost != 0 {
 			t.Fatalf("%d lost before %d of the captured call", lost, n)
 		}
 	}
 }
 
-func TestSequenceCountsWhatIsLost(t *testing.T) {
+func TestLongRunsOfMissingNumbersAreLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		gap  uint64
 		want uint64
@@ -69,9 +71,9 @@ func TestSequenceCountsWhatIsLost(t *testing.T) {
 		"a stalled client's backlog": {100_000, 100_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s LossDetector
-			lost := note(&s, numbers(1, 2000)...)
-			lost += note(&s, numbers(2000+test.gap, 4000+test.gap)...)
+			var d LossDetector
+			lost := recordAll(&d, numbers(1, 2000)...)
+			lost += recordAll(&d, numbers(2000+test.gap, 4000+test.gap)...)
 			if lost != test.want {
 				t.Fatalf("%d lost, want %d", lost, test.want)
 			}
@@ -79,9 +81,9 @@ func TestSequenceCountsWhatIsLost(t *testing.T) {
 	}
 }
 
-func TestSequenceDropsWhatIsOlderThanItsStart(t *testing.T) {
-	var s LossDetector
-	if lost := note(&s, 500, 3, 499, 501, 500); lost != 0 || s.next != 502 {
-		t.Fatalf("%d lost, next is %d", lost, s.next)
+func TestNumbersBeforeTheFirstAreIgnored(t *testing.T) {
+	var d LossDetector
+	if lost := recordAll(&d, 500, 3, 499, 501, 500); lost != 0 || d.next != 502 {
+		t.Fatalf("%d lost, next is %d", lost, d.next)
 	}
 }

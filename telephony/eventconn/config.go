@@ -1,9 +1,7 @@
 package eventconn
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 // Config has the parameters that a protocol's client passes to its connections.
 type Config struct {
 	Protocol      string        // in the metrics' names, such as "esl"
-	Requests      string        // in the metrics' names, such as "commands"
+	Requests      string        // what the protocol calls requests in the metrics' names, such as "commands"
 	Name          string        // in logs and errors, such as "event socket"
 	Address       string        // host:port
 	TLS           *tls.Config   // nil uses plain TCP
@@ -43,24 +41,8 @@ func (c Config) WithDeps(deps Deps) Config {
 
 // Errors are the protocol's errors.
 type Errors struct {
-	Malformed, QueueFull, Closed error            // end a connection
-	Timeout, Busy                error            // of a request; the connection stays open
-	Labels                       map[string]error // all that end a connection, by their metric label
-}
-
-// CountRequest counts a request by its result. refused means that the peer refused the request.
-func (c *Config) CountRequest(err error, refused bool) {
-	label := "broken"
-	switch {
-	case err == nil:
-		label = "ok"
-	case refused:
-		label = "refused"
-	case errors.Is(err, c.Errors.Timeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		label = "timeout"
-	case errors.Is(err, c.Errors.Busy):
-		label = "busy"
-	}
-
-	c.Metrics.requests.WithLabelValues(label).Inc()
+	Malformed, QueueFull, Closed error // end a connection
+	Timeout, Busy                error // of a request; the connection stays open
+	// EndReasons has every error that ends a connection, by its value of the label reason of Metrics.ended.
+	EndReasons map[string]error
 }

@@ -31,6 +31,9 @@ func New[E any](cfg *Config, nc net.Conn, size func(E) int) *Conn[E] {
 	}
 }
 
+// readerPlace is the readers' name in the metric of recovered panics.
+func (c *Config) readerPlace() string { return c.Protocol + " reader" }
+
 // Start counts the connection and starts its reader, which calls next for each message.
 func Start[E any](c *Conn[E], next func() error) {
 	c.cfg.Metrics.connected.Inc()

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// readerPlace is the readers' name in the metric of recovered panics.
-func (c *Config) readerPlace() string { return c.Protocol + " reader" }
-
 // Dial connects and calls handshake, whose reads and writes fail after the end of ctx. It counts failed
 // connections.
 func (c *Config) Dial(ctx context.Context, handshake func(net.Conn) error) (net.Conn, error) {
@@ -49,15 +46,4 @@ func (c *Config) dialTransport(ctx context.Context) (net.Conn, error) {
 	}
 	dialer := tls.Dialer{Config: c.TLS}
 	return dialer.DialContext(ctx, "tcp", c.Address)
-}
-
-// countEnd counts a connection that ended or could not be established.
-func (c *Config) countEnd(err error) {
-	for label, sentinel := range c.Errors.Labels {
-		if errors.Is(err, sentinel) {
-			c.Metrics.ended.WithLabelValues(label).Inc()
-			return
-		}
-	}
-	c.Metrics.ended.WithLabelValues("broken").Inc()
 }

@@ -6,12 +6,12 @@ import "sync"
 // by number and by memory. Its methods may be called concurrently.
 type Queue[E any] struct {
 	maxEvents, maxBytes int
-	size                func(E) int
+	size                func(E) int   // the memory of an event, in bytes
 	arrived             chan struct{} // holds a token while the queue may have events
 
 	mu     sync.Mutex
 	events []E
-	bytes  int
+	bytes  int // memory of events
 }
 
 // NewQueue returns an empty queue with its limits. size returns the memory that an event takes, in bytes.

@@ -1,14 +1,61 @@
 package esl
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"trunkline/telephony/eventconn/conntest"
 )
+
+func TestDialSaysWhyItFailed(t *testing.T) {
+	for name, test := range map[string]struct {
+		play func(*peer)
+		want error
+	}{
+		"wrong password": {func(p *peer) {
+			p.Writef("Content-Type: auth/request\n\n")
+			p.command()
+			p.reply(
+				"-ERR invalid")
+		}, ErrLoginDenied},
+		"access list": {func(p *peer) {
+			p.Writef("Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n")
+		}, ErrRejected},
+		"goodbye":      {func(p *peer) { p.Writef("Content-Type: text/disconnect-notice\n\n") }, ErrDisconnect},
+		"not a switch": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n") }, ErrMalformed},
+		"no auth":      {func(p *peer) { p.output("hello") }, ErrMalformed},
+		"closes":       {func(p *peer) {}, io.EOF},
+		"half a word":  {func(p *peer) { p.Writef("Content-Type: au") }, io.ErrUnexpectedEOF},
+		"says nothing": {func(p *peer) { p.WaitClosed() }, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Address: serve(t, test.play), DialTimeout: conntest.Patience}
+			if test.want == context.DeadlineExceeded {
+				cfg.DialTimeout = 50 * time.Millisecond
+			}
+
+			_, err := newClient(t, cfg).Dial(t.Context())
+			if !errors.Is(err, test.want) && !(test.want == context.DeadlineExceeded && isTimeout(err)) {
+				t.Fatalf("got %v, want %v", err, test.want)
+			}
+			if strings.Contains(err.Error(), password) {
+				t.Fatal("the error shows the password")
+			}
+		})
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
 
 func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 	bodies := []string{`{"Event-Name":"X","a":"1"}`, `{"Event-Name": "Y" }`, "not JSON \xff"}
