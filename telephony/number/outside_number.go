@@ -1,14 +1,5 @@
 package number
 
-// HasCountry reports whether the country in which an account dials is known.
-func (p *Plan) HasCountry(accountID string) bool {
-	country := p.country
-	if own, ok := p.accounts[accountID]; ok {
-		country = own
-	}
-	return country != ""
-}
-
 // Outside reports whether a trunk may take a destination for a number outside the switch: it
 // has more digits than an extension, a "+" or a code.
 func (p *Plan) Outside(destination string) bool {
