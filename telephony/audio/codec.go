@@ -8,7 +8,8 @@ import (
 
 // Decoder decodes packets of one format into samples.
 type Decoder interface {
-	// Decode appends the packet's samples to pcm.
+	// Decode appends the packet's samples to pcm. After an error, which tells of an invalid packet, it returns pcm as
+	// it was.
 	Decode(pcm []int16, packet []byte) ([]int16, error)
 	// Conceal appends n samples that replace lost audio to pcm.
 	Conceal(pcm []int16, n int) []int16
@@ -16,7 +17,7 @@ type Decoder interface {
 
 // Encoder encodes samples into packets of one format.
 type Encoder interface {
-	// Encode appends one frame to packet.
+	// Encode appends the encoded samples, which are one frame, to packet. After an error it returns packet as it was.
 	Encode(packet []byte, pcm []int16) ([]byte, error)
 }
 
@@ -56,7 +57,7 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 
 // statelessDecoder is a decoder for codecs without state between packets. It conceals losses by repetition.
 type statelessDecoder struct {
-	decodeSamples func(pcm []int16, packet []byte) []int16
+	decodeSamples func(pcm []int16, packet []byte) []int16 // appends to pcm
 	lossConcealer *concealer
 }
 

@@ -8,11 +8,10 @@ import (
 
 var ulawFormat = Format{ULaw, 8000}
 
-// frame is 20 ms that say their number.
+// frame returns 20 ms of mu-law whose bytes are all n.
 func frame(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 160) }
 
-// line plays a jitter buffer: 0 for a frame of nothing, else the packet's
-// number.
+// played plays a jitter buffer and returns the number of each frame's packet, 0 for a frame of nothing.
 func played(j *JitterBuffer, frames int) (numbers []int) {
 	for range frames {
 		payload, missing := j.Next(nil, 160)
@@ -27,6 +26,7 @@ func played(j *JitterBuffer, frames int) (numbers []int) {
 	return numbers
 }
 
+// equal fails the test unless the frames of played are those wanted.
 func equal(t *testing.T, what string, got, want []int) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -262,7 +262,7 @@ func FuzzJitter(f *testing.F) {
 	})
 }
 
-func TestLeavingOutIsUnlearnedWhereItWasWrong(t *testing.T) {
+func TestSkippingBecomesRareWherePacketsThenAreLate(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
 	n := 0
 	for range 3000 { // each second one packet comes 30 ms late, with two behind it

@@ -17,19 +17,19 @@ type oggOpus struct {
 	ended          bool
 }
 
-// oggFrame is the length of a frame in milliseconds: few enough for speech, and long enough that the container's
+// oggFrameMillis is the length of a frame: short enough for speech, and long enough that the container's
 // headers are little beside it.
-const oggFrame = 60
+const oggFrameMillis = 60
 
 // NewOggOpus returns a reader of a WAV file's samples in Opus, in an Ogg file (RFC 7845). Rates are
 // those of Opus: 8, 12, 16, 24 and 48 kHz. It encodes as it is read.
 func NewOggOpus(wav *WAV) (io.Reader, error) {
-	encoder, err := newChannelsEncoder(wav.Rate, wav.Channels, oggFrame)
+	encoder, err := newOpusChannelsEncoder(wav.Rate, wav.Channels, oggFrameMillis)
 	if err != nil {
 		return nil, err
 	}
 
-	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrame/1000),
+	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrameMillis/1000),
 		preSkipSamples: encoder.encoder.Lookahead()}
 	o.ogg, err = newOggWriter(&o.encoded, wav, o.ticks(o.preSkipSamples))
 	if err != nil {
@@ -82,7 +82,7 @@ func (o *oggOpus) encodeNext() error {
 	return o.ogg.Close()
 }
 
-// write encodes a frame of which so many samples of a channel are heard.
+// write encodes the frame in pcm, of which samples of each channel are heard.
 func (o *oggOpus) write(samples int) error {
 	packet, err := o.encoder.Encode(nil, o.pcm)
 	if err != nil {

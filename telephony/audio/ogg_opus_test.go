@@ -71,7 +71,7 @@ func TestOggOpusIsReadByOpusdec(t *testing.T) {
 
 	pcm := make([]int16, 48000*2*4)
 	n, err := w.Read(pcm)
-	most := 2 * (24007*6 + 48*oggFrame) // it does not cut the silence after the last sample
+	most := 2 * (24007*6 + 48*oggFrameMillis) // it does not cut the silence after the last sample
 	if err != nil || n < 2*24007*6 || n > most {
 		t.Errorf("%d samples, %v", n, err)
 	}

@@ -106,15 +106,15 @@ func (d *opusDecoder) silence(n int) []int16 {
 // opusEncoder encodes a frame of samples into one packet.
 type opusEncoder struct {
 	encoder *gopus.Encoder
-	scratch []byte
+	scratch []byte // sized for the largest packet
 }
 
 func newOpusEncoder(rate int) (*opusEncoder, error) {
-	return newChannelsEncoder(rate, 1, int(FrameDuration/time.Millisecond))
+	return newOpusChannelsEncoder(rate, 1, int(FrameDuration/time.Millisecond))
 }
 
-// newChannelsEncoder returns an encoder of interleaved channels in frames of some milliseconds.
-func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
+// newOpusChannelsEncoder returns an encoder of interleaved channels in frames of frameMillis.
+func newOpusChannelsEncoder(rate, channels, frameMillis int) (*opusEncoder, error) {
 	encoder, err := gopus.NewEncoder(
 		gopus.EncoderConfig{SampleRate: rate, Channels: channels, Application: gopus.ApplicationVoIP})
 	if err != nil {
@@ -127,14 +127,14 @@ func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
 	if err := encoder.SetComplexity(opusComplexity); err != nil {
 		return nil, fmt.Errorf("audio: opus complexity: %w", err)
 	}
-	if err := encoder.SetFrameSize(rate * millis / 1000); err != nil {
+	if err := encoder.SetFrameSize(rate * frameMillis / 1000); err != nil {
 		return nil, fmt.Errorf("audio: opus frame size: %w", err)
 	}
 
 	return &opusEncoder{encoder: encoder, scratch: make([]byte, maxOpusBytes)}, nil
 }
 
-// oggWriter writes packets into an Ogg file.
+// oggWriter writes packets into an Ogg file. It is here, because only this file imports the library.
 type oggWriter = *ogg.Writer
 
 // newOggWriter writes the header of an Ogg file with the channels of a WAV file. skip are the samples at 48 kHz that a

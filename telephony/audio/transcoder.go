@@ -13,7 +13,7 @@ type Transcoder struct {
 	outRate          int     // encoder's rate in Hz
 	decodedSamples   []int16 // samples waiting to be resampled; reused
 	resampledSamples []int16 // samples waiting to be encoded, at outRate
-	lastLevel        Level
+	lastLevel        Level   // of the last frame encoded
 }
 
 // Level is the loudness of a frame: the mean magnitude of its samples.
@@ -27,35 +27,35 @@ func NewTranscoder(from, to Format) (*Transcoder, error) {
 		}
 	}
 
-	p := &Transcoder{from: from, to: to, inRate: from.Rate, outRate: to.Rate}
+	t := &Transcoder{from: from, to: to, inRate: from.Rate, outRate: to.Rate}
 	switch {
 	case from.Encoding == Opus && to.Encoding != Opus:
-		p.inRate = opusRateFor(to.Rate)
+		t.inRate = opusRateFor(to.Rate)
 	case to.Encoding == Opus && from.Encoding != Opus:
-		p.outRate = opusRateFor(from.Rate)
+		t.outRate = opusRateFor(from.Rate)
 	}
 
 	var err error
-	p.decoder, err = newDecoder(from, p.inRate)
+	t.decoder, err = newDecoder(from, t.inRate)
 	if err != nil {
 		return nil, err
 	}
 
-	p.encoder, err = newEncoder(to, p.outRate)
+	t.encoder, err = newEncoder(to, t.outRate)
 	if err != nil {
 		return nil, err
 	}
 
-	if p.inRate != p.outRate {
-		p.resampler, err = NewResampler(p.inRate, p.outRate)
+	if t.inRate != t.outRate {
+		t.resampler, err = NewResampler(t.inRate, t.outRate)
 		if err != nil {
 			return nil, err
 		}
 	}
 
-	p.decodedSamples = make([]int16, 0, 2*FrameSamples(p.inRate))
-	p.resampledSamples = make([]int16, 0, 2*FrameSamples(p.outRate))
-	return p, nil
+	t.decodedSamples = make([]int16, 0, 2*FrameSamples(t.inRate))
+	t.resampledSamples = make([]int16, 0, 2*FrameSamples(t.outRate))
+	return t, nil
 }
 
 // opusRateFor returns the rate, or the next higher rate that opus supports.

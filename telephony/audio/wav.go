@@ -15,9 +15,9 @@ type WAV struct {
 	Channels int
 
 	samples io.Reader // at their first byte
-	decode  func(pcm []int16, bytes []byte) []int16
-	size    int // bytes of a sample
-	bytes   []byte
+	decode  func(pcm []int16, encoded []byte) []int16
+	size    int    // bytes of a sample of one channel; 0 before the fmt chunk
+	encoded []byte // buffer of Read
 }
 
 // maxWAVFormatBytes is the size of the largest fmt chunk that is read.
@@ -85,6 +85,7 @@ func (w *WAV) setFormat(format []byte) error {
 		return errors.New("audio: not a WAV file: its format is too short")
 	}
 
+	// The registered format tags: 1 is PCM, 6 A-law, 7 mu-law; the extensible one has its own further on.
 	kind := binary.LittleEndian.Uint16(format)
 	const extensible = 0xFFFE
 	if kind == extensible && len(format) >= 26 {
@@ -115,13 +116,13 @@ func (w *WAV) setFormat(format []byte) error {
 
 // Read reads the next samples, interleaved where there are two channels. Fewer than len(pcm) are the last.
 func (w *WAV) Read(pcm []int16) (n int, err error) {
-	w.bytes = append(w.bytes[:0], make([]byte, len(pcm)*w.size)...)
-	read, err := io.ReadFull(w.samples, w.bytes)
+	w.encoded = append(w.encoded[:0], make([]byte, len(pcm)*w.size)...)
+	read, err := io.ReadFull(w.samples, w.encoded)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, err
 	}
 	whole := read - read%(w.size*w.Channels)
-	n = len(w.decode(pcm[:0], w.bytes[:whole]))
-	clear(w.bytes)
+	n = len(w.decode(pcm[:0], w.encoded[:whole]))
+	clear(w.encoded)
 	return n, nil
 }

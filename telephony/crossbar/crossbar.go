@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const maxResponseBytes = 64 << 20 // bytes
+const maxResponseBytes = 64 << 20
 
 var (
 	// ErrKeyRefused is wrapped by the error of a refused login.
@@ -84,7 +84,7 @@ func newRefusal(response *http.Response) error {
 
 // Client sends requests to one Crossbar. It is safe for concurrent use.
 type Client struct {
-	url, key string
+	url, key string // of Crossbar, without a slash at the end; the API key
 	timeout  time.Duration
 	client   *http.Client
 

@@ -2,8 +2,8 @@ package g711
 
 // Law is one of the two laws.
 type Law struct {
-	samples [256]int16 // by code
-	codes   []byte     // by the upper bits of a sample
+	samples [256]int16 // what each code stands for
+	codes   []byte     // the code of a sample, by its upper bits
 	shift   uint       // lower bits of a sample that its code does not depend on
 }
 
@@ -74,13 +74,13 @@ func newConversion(from, to *Law) *Conversion {
 }
 
 func compressULaw(s int16) byte {
-	const bias, most = 33, 0x1fff
+	const bias, maxMagnitude = 33, 0x1fff // a magnitude has 13 bits
 	magnitude, sign := int(s), 0x80
 	if s < 0 {
 		magnitude, sign = int(^s), 0
 	}
 
-	magnitude = min(magnitude>>2+bias, most)
+	magnitude = min(magnitude>>2+bias, maxMagnitude)
 	segment := 1
 	for rest := magnitude >> 6; rest != 0; rest >>= 1 {
 		segment++

@@ -34,7 +34,7 @@ func Announce(ctx context.Context, port *rtp.Port, codec sip.NegotiatedCodec, pc
 type sampleSource struct {
 	pcm        []int16 // that is not sent yet
 	transcoder *audio.Transcoder
-	bytes      []byte
+	bytes      []byte // buffer: the next samples as the transcoder takes them
 }
 
 // Next implements rtp.Source. After the last sample it is silence.

@@ -2,8 +2,8 @@ package localcall
 
 import "sync"
 
-// Calls has the calls in progress of one Recorder, as what the Recorder keeps of each. The zero value has
-// none. It is safe for concurrent use.
+// Calls has the calls in progress of one Recorder. C is what the Recorder keeps of a call, such as a pointer to its
+// own type. The zero value has no calls. It is safe for concurrent use.
 type Calls[C interface {
 	comparable
 	// Has reports whether it is the account's call with the id.

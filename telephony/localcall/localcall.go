@@ -1,5 +1,8 @@
-// Package localcall has the types of a call whose second party is in this process instead of a phone,
-// such as an AI session. origination/pbx passes such calls to aisession/sipcall.
+// Package localcall has what the packages of calls that this process connects share.
+//
+// A Destination is a second party in this process instead of a phone, such as an AI session: origination/pbx passes
+// such calls to aisession/sipcall. A Recorder is told of every call, and hears it at the caller's port: package
+// recording records calls, and aisession/listening has AI providers listen to them.
 package localcall
 
 import (

@@ -5,11 +5,12 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// The voices of a call: its caller's, whose packets RecordedCall.Port receives, and its callee's, which are sent to it.
+// The voices of a call, as indexes: its caller's, whose packets RecordedCall.Port receives, and its callee's, which are
+// sent to it.
 const (
 	Caller = iota
 	Callee
-	Voices
+	Voices // their number
 )
 
 // Payload is what the packets of one payload type contain.

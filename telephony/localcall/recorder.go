@@ -21,8 +21,8 @@ type RecordedCall struct {
 	AccountID         string
 	CallID            string // of the leg whose call record names the recording
 	InteractionID     string
-	OriginationCallID string // "" for none
-	Direction         string
+	OriginationCallID string   // "" for none
+	Direction         string   // "inbound" or "outbound", as in the call record
 	OtherIDs          []string // more ids under which the recording is controlled
 	CallerNumber      string   // as dialled, "" if unknown
 	CalleeNumber      string

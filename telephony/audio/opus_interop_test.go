@@ -3,17 +3,52 @@ package audio
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/thesyncim/gopus/container/ogg"
 )
 
-// decodedByOpusTools puts our packets in a file that opusdec decodes.
-func decodedByOpusTools(t *testing.T, from Format, _ string) {
+func TestOpusIsWhatOthersDecode(t *testing.T) {
+	findTool(t, "opusdec")
+	for _, from := range []Format{{ULaw, 8000}, {PCM16, 24000}} {
+		t.Run(fmt.Sprint(from), func(t *testing.T) { checkOpusdecDecodes(t, from) })
+	}
+}
+
+func TestOpusOfOthersIsDecoded(t *testing.T) {
+	packets := encodedByFFmpeg(t, findTool(t, "ffmpeg"))
+	for _, to := range []Format{{PCM16, 8000}, {PCM16, 24000}, {PCM16, 48000}} {
+		transcoder, _ := NewTranscoder(Format{Opus, 48000}, to)
+		var heard []int16
+		for _, packet := range packets {
+			if err := transcoder.Decode(packet); err != nil {
+				t.Fatal(err)
+			}
+
+			for transcoder.SamplesNeeded() == 0 {
+				raw, err := transcoder.EncodeFrame(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				heard = pcm16Codec{}.appendSamples(heard, raw)
+			}
+		}
+
+		amplitude, snr := fitTone(heard[len(heard)/2:len(heard)*3/4], 440, to.Rate)
+		if amplitude < 8000 || amplitude > 10000 || snr < 20 {
+			t.Errorf("at %d Hz: amplitude %.0f, signal to noise %.1f dB", to.Rate, amplitude, snr)
+		}
+	}
+}
+
+// checkOpusdecDecodes puts our packets in a file, has opusdec decode it, and looks for the tone in the result.
+func checkOpusdecDecodes(t *testing.T, from Format) {
 	dir := t.TempDir()
-	path, err := NewTranscoder(from, Format{Opus, 48000})
+	transcoder, err := NewTranscoder(from, Format{Opus, 48000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +68,8 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 			t.Fatal(err)
 		}
 
-		_ = path.Decode(packet)
-		packet, err = path.EncodeFrame(nil)
+		_ = transcoder.Decode(packet)
+		packet, err = transcoder.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +108,7 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 	}
 }
 
-// encodedByFFmpeg is two seconds of 440 Hz by libopus, stereo as phones send it.
+// encodedByFFmpeg returns the packets of two seconds of 440 Hz by libopus, stereo as phones send it.
 func encodedByFFmpeg(t *testing.T, ffmpeg string) [][]byte {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.raw"), filepath.Join(dir, "out.opus")
@@ -114,4 +149,24 @@ func encodedByFFmpeg(t *testing.T, ffmpeg string) [][]byte {
 	}
 
 	return packets
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// findTool finds a program of Debian's; CI must have it.
+func findTool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed", name)
+		}
+		t.Skipf("SKIPPED: %s is not installed", name)
+	}
+	return path
 }

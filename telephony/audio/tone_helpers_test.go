@@ -1,11 +1,6 @@
 package audio
 
-import (
-	"math"
-	"os"
-	"os/exec"
-	"testing"
-)
+import "math"
 
 // tone is n samples of a sine.
 func tone(hz float64, rate, n int, amplitude float64) []int16 {
@@ -36,17 +31,4 @@ func fitTone(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
 
 	amplitude = math.Hypot(sin, cos)
 	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(energy/n))
-}
-
-// findTool finds a program of Debian's; CI must have it.
-func findTool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("SKIPPED: %s is not installed", name)
-	}
-	return path
 }

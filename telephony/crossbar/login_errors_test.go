@@ -13,8 +13,8 @@ func TestErrorsOfALogin(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		length int // announced; 0: that of body
-		key    bool
+		length int  // of the header Content-Length; 0: that of body
+		key    bool // the error says that the API key was refused
 	}{
 		"refused":             {status: http.StatusUnauthorized, body: `{}`, key: true},
 		"forbidden":           {status: http.StatusForbidden, body: `{}`, key: true},
