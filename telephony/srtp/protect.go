@@ -19,13 +19,14 @@ const (
 )
 
 func newContext(key Key, options ...pion.ContextOption) (*pion.Context, error) {
-	size, ok := key.cipher.parameters()
-	if !ok || len(key.secret) != size.key+size.salt {
+	parameters, ok := key.cipher.parameters()
+	if !ok || len(key.secret) != parameters.keyBytes+parameters.saltBytes {
 		return nil, errors.New("srtp: no key")
 	}
 
 	secret := []byte(key.secret)
-	context, err := pion.CreateContext(secret[:size.key], secret[size.key:], size.profile, options...)
+	masterKey, salt := secret[:parameters.keyBytes], secret[parameters.keyBytes:]
+	context, err := pion.CreateContext(masterKey, salt, parameters.profile, options...)
 	if err != nil {
 		return nil, fmt.Errorf("srtp: %w", err)
 	}
@@ -36,8 +37,8 @@ func newContext(key Key, options ...pion.ContextOption) (*pion.Context, error) {
 // Sender encrypts the packets of one source.
 type Sender struct {
 	context *pion.Context
-	header  rtp.Header
-	buffer  []byte
+	header  rtp.Header // of the packet in hand; reused
+	buffer  []byte     // of the last encrypted packet; reused
 }
 
 // NewSender returns a Sender.
@@ -62,8 +63,8 @@ func (s *Sender) Protect(packet []byte) ([]byte, error) {
 // Receiver authenticates and decrypts the packets of one peer.
 type Receiver struct {
 	context *pion.Context
-	header  rtp.Header
-	sources map[uint32]struct{}
+	header  rtp.Header          // of the packet in hand; reused
+	sources map[uint32]struct{} // SSRCs of authentic packets
 }
 
 // NewReceiver returns a Receiver.
