@@ -9,13 +9,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// digits has the keys of RFC 4733, section 3.2, indexed by event number.
+// digits are the keys of RFC 4733, section 3.2, indexed by event number.
 const digits = "0123456789*#ABCD"
 
 const (
-	eventSize   = 4
-	endBit      = 0x80
-	eventVolume = 10 // -10 dBm0
+	eventSize   = 4    // bytes of a telephone-event payload
+	endBit      = 0x80 // of its second byte: the key was released
+	eventVolume = 10   // -10 dBm0
 	// endRepeats is the number of times an event's end is sent (RFC 4733, section 2.5.1.4).
 	endRepeats = 3
 	// releaseAfter is the time after a key's last packet at which the key counts as released if the
@@ -37,8 +37,8 @@ type DTMFReceiver struct {
 
 	pressed         bool
 	digit           byte
-	timestamp       uint32 // timestamp of the press, the same in all its packets
-	duration        uint16
+	timestamp       uint32        // timestamp of the press, the same in all its packets
+	duration        uint16        // of the present segment so far, in ticks of Clock
 	earlierSegments time.Duration // duration of the earlier segments of a long press
 	lastPacket      time.Time
 	reported        bool // a press was reported, with this timestamp
@@ -131,7 +131,9 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 	defer timer.Stop()
 
 	clock := s.format.eventClockRate()
-	total, step, start := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock), time.Now()
+	// Both in ticks of the events' clock.
+	total, step := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock)
+	start := time.Now()
 	for packets := 0; ; packets++ {
 		select {
 		case <-ctx.Done():
@@ -155,6 +157,7 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 	}
 }
 
+// btoi returns 1 for true.
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -162,6 +165,7 @@ func btoi(b bool) int {
 	return 0
 }
 
+// beginPress stops the audio and returns the timestamp of the press; false if another press is being sent.
 func (s *Stream) beginPress() (timestamp uint32, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,6 +187,7 @@ func (s *Stream) endPress(pressed uint32, duration time.Duration) {
 	}
 }
 
+// sendEvent sends one packet of a press. event is the key's number, and played the duration so far in ticks.
 func (s *Stream) sendEvent(event byte, end, first bool, timestamp uint32, played uint16) error {
 	payload := [eventSize]byte{event, eventVolume}
 	if end {

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
+// event is a telephone-event packet.
 type event struct {
-	at        time.Duration
+	at        time.Duration // since the start
 	timestamp uint32
-	digit     byte // its number; 255: nothing comes, only time
+	digit     byte // its number; nothing: no packet comes, only time passes
 	end       bool
-	duration  uint16
+	duration  uint16 // ticks at 8 kHz
 }
 
 const nothing = 255
@@ -67,13 +68,13 @@ func TestDTMFReceiver(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			k := DTMFReceiver{Clock: 8000}
+			receiver := DTMFReceiver{Clock: 8000}
 			start := time.Now()
 			var got []DTMF
 
 			for _, e := range c.events {
 				if e.digit == nothing {
-					if p, ok := k.CheckTimeout(start.Add(e.at)); ok {
+					if p, ok := receiver.CheckTimeout(start.Add(e.at)); ok {
 						got = append(got, p)
 					}
 					continue
@@ -85,7 +86,8 @@ func TestDTMFReceiver(t *testing.T) {
 				}
 
 				binary.BigEndian.PutUint16(payload[2:], e.duration)
-				if p, ok := k.HandleEvent(&Packet{Timestamp: e.timestamp, Payload: payload}, start.Add(e.at)); ok {
+				packet := &Packet{Timestamp: e.timestamp, Payload: payload}
+				if p, ok := receiver.HandleEvent(packet, start.Add(e.at)); ok {
 					got = append(got, p)
 				}
 			}
@@ -100,13 +102,13 @@ func TestDTMFReceiver(t *testing.T) {
 func FuzzDTMFReceiver(f *testing.F) {
 	f.Add(uint32(100), []byte{5, 0x8A, 0, 160}, uint32(900), []byte{5, 10, 0, 160})
 	f.Fuzz(func(t *testing.T, at1 uint32, payload1 []byte, at2 uint32, payload2 []byte) {
-		k := DTMFReceiver{Clock: 8000}
+		receiver := DTMFReceiver{Clock: 8000}
 		now := time.Now()
 		presses := 0
 
 		for range 3 { // repetitions are one press
 			for _, p := range []Packet{{Timestamp: at1, Payload: payload1}, {Timestamp: at2, Payload: payload2}} {
-				if press, ok := k.HandleEvent(&p, now); ok {
+				if press, ok := receiver.HandleEvent(&p, now); ok {
 					presses++
 					if press.Duration < 0 || !slices.Contains([]byte(digits), press.Digit) {
 						t.Errorf("a press of %+v", press)
@@ -115,7 +117,7 @@ func FuzzDTMFReceiver(f *testing.F) {
 			}
 		}
 
-		if _, ok := k.CheckTimeout(now.Add(time.Second)); ok {
+		if _, ok := receiver.CheckTimeout(now.Add(time.Second)); ok {
 			presses++
 		}
 		if presses > 2 {

@@ -13,11 +13,11 @@ const (
 	dropControl           // RTCP on the media port
 	dropUnwanted          // the leg has no receiver yet
 	dropPayload           // a payload type that was not negotiated
-	dropHeld              // the peer is on hold
+	dropHeld              // the peer is on hold, or its address is not known
 	dropUnsent            // sending failed
 	dropUnreadable        // receiving failed
 	dropForged            // SRTP that is not authentic, or replayed
-	dropReasons
+	dropReasons           // their number
 )
 
 type metrics struct {

@@ -6,11 +6,11 @@ const (
 	headerSize = 12
 	// maxPacketBytes is the largest packet sent or received, in bytes: one Ethernet frame.
 	maxPacketBytes = 1500
-	version2       = 2 << 6
+	version2       = 2 << 6 // in the first byte, as the next two
 
 	hasPadding   = 1 << 5
 	hasExtension = 1 << 4
-	markerBit    = 1 << 7
+	markerBit    = 1 << 7 // in the second byte
 )
 
 // Packet is one received RTP packet (RFC 3550, section 5.1). Its payload is the port's memory and is

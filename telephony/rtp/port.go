@@ -22,7 +22,7 @@ type Receiver interface {
 // Port is the media socket of one call leg.
 type Port struct {
 	ports *Ports
-	local netip.AddrPort
+	local netip.AddrPort // announced in SDP
 
 	// socket is written with sender.mu held, read with receiveMu held, and closed with both held.
 	socket *socket
@@ -35,8 +35,7 @@ type Port struct {
 
 	keys   srtp.Keys // in use; used with receiveMu held
 	sender sender
-	// peer is the peer whose packets are accepted.
-	peer peer
+	peer   peer // whose packets are accepted
 
 	closeOnce sync.Once
 }
@@ -54,11 +53,11 @@ func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 func (p *Port) Addr() netip.AddrPort { return p.local }
 
 // SetRemote sets the media address in the peer's SDP. Packets are accepted from the first port on its
-// host, or on one of also (such as the host of the peer's signalling), that sends a valid packet:
+// host, or on one of trustedHosts (such as the host of the peer's signalling), that sends a valid packet:
 // address translation may have changed the port. Media is sent to that port, and to another of these hosts
-// if the peer moves there later: see peer.accept. Before the first packet, media
-// is sent to remote if its host is one of also, and otherwise not at all, because the SDP may have the
-// address of a third party. An invalid or unspecified address (a hold as in RFC 2543) stops sending.
+// if the peer moves there later: see peer.accept. Before the first packet, media is sent to remote if its host
+// is one of trustedHosts, and otherwise not at all, because the SDP may have the address of a third party.
+// An invalid or unspecified address (a hold as in RFC 2543) stops sending.
 func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
@@ -72,6 +71,7 @@ func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 		}
 	}
 
+	// Of hosts before remote's own is added.
 	trusted := slices.Contains(hosts, remote.Addr())
 	if remote.IsValid() && !trusted {
 		hosts = append(hosts, remote.Addr())

@@ -57,7 +57,7 @@ type Ports struct {
 	readers readers
 
 	mu   sync.Mutex
-	free []uint16 // FIFO: a port rests before it is reused
+	free []uint16 // port numbers; FIFO: a port rests before it is reused
 }
 
 // NewPorts returns the allocator of a range. It opens no sockets.

@@ -20,10 +20,11 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // newPorts makes a range on loopback.
 func newPorts(t testing.TB, first, last uint16) *rtp.Ports {
 	t.Helper()
-	return newCounted(t, first, last, prometheus.NewRegistry())
+	return newPortsCountedIn(t, first, last, prometheus.NewRegistry())
 }
 
-func newCounted(t testing.TB, first, last uint16, reg *prometheus.Registry) *rtp.Ports {
+// newPortsCountedIn makes a range on loopback whose metrics are in reg.
+func newPortsCountedIn(t testing.TB, first, last uint16, reg *prometheus.Registry) *rtp.Ports {
 	t.Helper()
 	ports, err := rtp.NewPorts(rtp.Config{Listen: loopback, MinPort: first, MaxPort: last}, reg,
 		slog.New(slog.NewTextHandler(io.Discard, nil)))

@@ -6,12 +6,13 @@ import "trunkline/telephony/g711"
 type PayloadMapping struct {
 	// Clock is the codec's RTP clock in Hz.
 	Clock uint32
-	rules [128]relayRule
+	rules [128]relayRule // by payload type
 }
 
+// relayRule says what becomes of the packets of one payload type.
 type relayRule struct {
-	pass        bool
-	payloadType uint8
+	pass        bool             // false drops them
+	payloadType uint8            // at the other side
 	convert     *g711.Conversion // applied to each payload byte; nil leaves the payload unchanged
 }
 
@@ -32,10 +33,11 @@ func Relay(a, b *Port, aToB, bToA PayloadMapping) {
 	b.SetReceiver(&relayDirection{to: a, mapping: bToA, id: new(byte)})
 }
 
+// relayDirection is the Receiver of one port of a relay.
 type relayDirection struct {
 	to      *Port
 	mapping PayloadMapping
-	id      *byte
+	id      *byte // see packetOrigin
 }
 
 // Receive implements Receiver. It modifies the packet in its receive buffer and sends it from there.
@@ -54,5 +56,5 @@ func (d *relayDirection) Receive(packet *Packet) {
 	}
 
 	// The port counts the error; the next packet may succeed.
-	_ = d.to.sendPacket(packet.raw, packetOrigin{d.id, packet.SSRC}, d.mapping.Clock)
+	_ = d.to.sendPacket(packet.raw, packetOrigin{id: d.id, ssrc: packet.SSRC}, d.mapping.Clock)
 }

@@ -10,30 +10,30 @@ import (
 	"trunkline/telephony/srtp"
 )
 
-// sender is the sending side of a port: one RTP source for all feeds. A feed numbers and times its
-// packets from any start; sender shifts both so that they continue from the last packet sent.
+// sender is the sending side of a port: one RTP source for the packets of all origins. An origin numbers and times
+// its packets from any start; sender shifts both so that they continue from the last packet sent.
 type sender struct {
-	mu     sync.Mutex
-	sdp    netip.AddrPort // media address in the peer's SDP
-	remote netip.AddrPort // address that media is sent to; invalid while it is unknown
-	held   bool
+	mu      sync.Mutex
+	sdpAddr netip.AddrPort // media address in the peer's SDP
+	remote  netip.AddrPort // address that media is sent to; invalid while it is unknown
+	held    bool           // the peer does not want to receive
 
 	encrypt *srtp.Sender // nil for plain RTP
 
 	ssrc      uint32
-	origin    packetOrigin
-	sequence  uint16 // of the newest packet sent
+	origin    packetOrigin // of the newest packet sent, as the next three
+	sequence  uint16
 	timestamp uint32
 	sentAt    time.Time
 
-	sequenceOffset  uint16 // offset from the feed's numbers to ours
-	timestampOffset uint32
+	sequenceOffset  uint16 // from the origin's numbers to ours
+	timestampOffset uint32 // from the origin's timestamps to ours
 }
 
-// packetOrigin identifies one origin of packets.
+// packetOrigin identifies one origin of packets, such as an AI session, or the phone at the other end of a relay.
 type packetOrigin struct {
-	id   *byte // unique for each stream or direction of a relay
-	ssrc uint32
+	id   *byte  // its address is unique for each stream or direction of a relay
+	ssrc uint32 // of the packets that a relay copies; 0 for a stream
 }
 
 func (s *sender) initialize() {
@@ -47,7 +47,7 @@ func (s *sender) initialize() {
 func (s *sender) sdpAddress() netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sdp
+	return s.sdpAddr
 }
 
 // setSDPAddress sets the address in the peer's SDP. Media is sent there at once if the host is known to
@@ -55,7 +55,7 @@ func (s *sender) sdpAddress() netip.AddrPort {
 func (s *sender) setSDPAddress(remote netip.AddrPort, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sdp, s.remote = remote, netip.AddrPort{}
+	s.sdpAddr, s.remote = remote, netip.AddrPort{}
 	if known {
 		s.remote = remote
 	}
@@ -66,7 +66,7 @@ func (s *sender) setSDPAddress(remote netip.AddrPort, known bool) {
 func (s *sender) followSource(remote netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sdp.IsValid() {
+	if s.sdpAddr.IsValid() {
 		s.remote = remote
 	}
 }
@@ -77,7 +77,8 @@ func (s *sender) setHeld(held bool) {
 	s.held = held
 }
 
-// sendPacket writes a packet with the feed's header and modifies it in place.
+// sendPacket sends a packet that has its origin's numbering. It modifies the packet in place. clock is the origin's RTP
+// clock in Hz.
 func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	s := &p.sender
 	s.mu.Lock()
@@ -91,7 +92,7 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	now := time.Now()
 	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
 	if s.origin != from {
-		// The new feed's first packet takes the sequence number after the old feed's last one, at the
+		// The new origin's first packet takes the sequence number after the old one's last packet, at the
 		// timestamp of the time that has passed.
 		passed := uint32(now.Sub(s.sentAt).Nanoseconds() * int64(clock) / int64(time.Second))
 		s.sequenceOffset = s.sequence + 1 - sequence

@@ -129,7 +129,7 @@ func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 type datagramBuffer struct {
 	bytes [maxPacketBytes + 1]byte // one byte more detects truncation
 	from  unix.RawSockaddrAny
-	size  uint32
+	size  uint32 // of from
 }
 
 // readDatagram reads one datagram. The error is unix.EAGAIN if there is none.

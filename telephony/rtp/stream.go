@@ -44,13 +44,13 @@ type Source interface {
 type Stream struct {
 	port   *Port
 	format Format
-	id     *byte
+	id     *byte // see packetOrigin
 
 	mu          sync.Mutex
-	sequence    uint16
-	timestamp   uint32
-	inSilence   bool // the last frame was not sent: the next packet begins a talkspurt
-	sendingDTMF bool // a digit is being sent in place of audio
+	sequence    uint16 // of the next packet
+	timestamp   uint32 // of the next frame
+	inSilence   bool   // the last frame was not sent: the next packet begins a talkspurt
+	sendingDTMF bool   // a digit is being sent in place of audio
 	buffer      [maxPacketBytes]byte
 }
 
