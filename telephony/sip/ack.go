@@ -8,9 +8,9 @@ import (
 
 // unackedResponse is a 2xx response to an INVITE whose ACK has not arrived.
 type unackedResponse struct {
-	sequence uint32
-	acked    chan struct{}
-	ackBody  []byte // body of the ACK
+	sequence uint32        // CSeq number of the INVITE
+	acked    chan struct{} // closed by the ACK, or when it is no longer waited for
+	ackBody  []byte        // body of the ACK
 }
 
 // retransmitUntilAck retransmits a 2xx until it is acknowledged (RFC 3261, section 13.3.1.4). It hangs up if no
@@ -64,6 +64,7 @@ func (d *dialogs) handleAck(r *sipmsg.Request) {
 	}
 }
 
+// ackReceived ends the retransmission of the 2xx with the CSeq number, if it is not acknowledged yet.
 func (l *Leg) ackReceived(sequence uint32, body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

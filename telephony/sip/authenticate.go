@@ -18,7 +18,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// challengeForm is a pair of header names and a status: WWW-Authenticate or Proxy-Authenticate.
+// challengeForm is how a challenge is sent and answered: by a registrar, or by a proxy (RFC 3261, section 22).
+// This server registers phones as a registrar, and challenges their calls as a proxy.
 type challengeForm struct {
 	status            status
 	challengeHeader   string
@@ -26,9 +27,10 @@ type challengeForm struct {
 }
 
 var (
-	wwwAuthenticate   = challengeForm{status{401, "Unauthorized"}, "WWW-Authenticate", "Authorization"}
-	proxyAuthenticate = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate",
-		"Proxy-Authorization"}
+	wwwAuthenticate = challengeForm{status: status{401, "Unauthorized"},
+		challengeHeader: "WWW-Authenticate", credentialsHeader: "Authorization"}
+	proxyAuthenticate = challengeForm{status: status{407, "Proxy Authentication Required"},
+		challengeHeader: "Proxy-Authenticate", credentialsHeader: "Proxy-Authorization"}
 )
 
 // expectedCredentials has the values that a request's credentials must match.
@@ -104,7 +106,7 @@ func (g *registrar) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipm
 
 	from := r.From().Address
 	caller, ok := g.authenticateRequest(ctx, r, tx,
-		expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
+		expectedCredentials{source: source, domain: from.Host, username: from.User, challenge: proxyAuthenticate})
 	if !ok {
 		return User{}, false
 	}
@@ -123,6 +125,7 @@ func (g *registrar) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipm
 	return caller, registered
 }
 
+// rejectUnavailable answers a request that cannot be handled now with 503, and logs why.
 func (g *registrar) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, message string, err error) {
 	g.log.Warn(message, "error", err)
 	g.transports.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
@@ -130,7 +133,7 @@ func (g *registrar) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, me
 
 // sendChallenge answers with a challenge for each algorithm. stale makes the phone retry with the same
 // password, because its nonce is not valid. The values are short, because the response must be shorter
-// than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
+// than the request (sourceLimiter.maySend): MD5 is the algorithm of a challenge that names none.
 func (g *registrar) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string,
 	stale bool) {
 	nonce := g.nonces.issue(expected.source.Addr(), time.Now())

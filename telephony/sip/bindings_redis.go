@@ -38,12 +38,13 @@ const (
 	expireBatch  = 500
 )
 
-// expiryMember is a binding's member in the sorted set. It identifies the binding's hash and field.
+// expiryMember is a binding's member in the sorted set, as JSON. It identifies the binding's hash and field.
 type expiryMember struct {
 	AOR
 	Contact string `json:"contact"`
 }
 
+// expiryMember returns b's member in the sorted set.
 func (b Binding) expiryMember() (string, error) {
 	text, err := json.Marshal(expiryMember{b.AOR, b.Contact})
 	return string(text), err
@@ -211,6 +212,8 @@ func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, e
 	return expiredBindings, nil
 }
 
+// expireMember deletes and returns the binding of a member that is due. It returns false if another node does so, or
+// the binding was refreshed.
 func (r *RedisBindings) expireMember(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
 	var at expiryMember
 	if err := json.Unmarshal([]byte(member), &at); err != nil {

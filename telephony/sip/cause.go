@@ -65,8 +65,9 @@ var q850Numbers = map[Cause]int{
 	"USER_CHALLENGE":  21, "USER_NOT_REGISTERED": 20, "CRASH": 41, "DECLINE": 21,
 }
 
-// ownCauses are the causes that share a number of Q.850 with another one: a number is not read as one of them.
-var ownCauses = map[Cause]bool{
+// causesWithSharedNumber are the causes that are sent with a Q.850 number of another cause, as which the number is
+// read.
+var causesWithSharedNumber = map[Cause]bool{
 	OriginatorCancel: true, LoseRace: true, "ALLOTTED_TIMEOUT": true, "PROGRESS_TIMEOUT": true, "MEDIA_TIMEOUT": true,
 	"GATEWAY_DOWN":    true,
 	"INVALID_GATEWAY": true, "INVALID_PROFILE": true, "INVALID_URL": true, "PICKED_OFF": true, "BLIND_TRANSFER": true,
@@ -78,7 +79,7 @@ var ownCauses = map[Cause]bool{
 // CauseOfQ850 returns the cause with the Q.850 number; ok is false if none has it.
 func CauseOfQ850(number int) (cause Cause, ok bool) {
 	for cause, n := range q850Numbers {
-		if n == number && !ownCauses[cause] {
+		if n == number && !causesWithSharedNumber[cause] {
 			return cause, true
 		}
 	}
@@ -119,6 +120,7 @@ var statusByCause = map[Cause]status{
 	OriginatorCancel:        {487, "Request Terminated"},
 }
 
+// status is the code and the reason phrase of a SIP response.
 type status struct {
 	code   int
 	reason string
@@ -144,6 +146,7 @@ func CauseOfStatus(code int) Cause {
 	return CallRejected
 }
 
+// sipStatus returns the status that refuses an INVITE for c.
 func (c Cause) sipStatus() status {
 	if s, ok := statusByCause[c]; ok {
 		return s

@@ -13,12 +13,12 @@ func isChallenge(r *sipmsg.Response) bool { return r.StatusCode == 401 || r.Stat
 // authorize returns a copy of the request as a new transaction, with credentials for a challenge.
 func (t *transports) authorize(request *sipmsg.Request, challenge *sipmsg.Response,
 	username, password string) (*sipmsg.Request, error) {
-	ask, reply := "WWW-Authenticate", "Authorization"
+	challengeHeader, credentialsHeader := "WWW-Authenticate", "Authorization"
 	if challenge.StatusCode == 407 {
-		ask, reply = "Proxy-Authenticate", "Proxy-Authorization"
+		challengeHeader, credentialsHeader = "Proxy-Authenticate", "Proxy-Authorization"
 	}
 
-	parsed, err := digest.ParseChallenge(headerValue(challenge, ask))
+	parsed, err := digest.ParseChallenge(headerValue(challenge, challengeHeader))
 	if err != nil {
 		return nil, fmt.Errorf("reading a challenge: %w", err)
 	}
@@ -31,8 +31,8 @@ func (t *transports) authorize(request *sipmsg.Request, challenge *sipmsg.Respon
 	}
 
 	retry := request.Clone()
-	retry.RemoveHeader(reply)
-	retry.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
+	retry.RemoveHeader(credentialsHeader)
+	retry.AppendHeader(sipmsg.NewHeader(credentialsHeader, credentials.String()))
 	retry.Via().Params.Add("branch", t.branches.newBranch())
 	retry.CSeq().SeqNo++
 

@@ -91,6 +91,7 @@ func (d *dialogs) dialLeg(ctx context.Context, call OutgoingCall) (*Leg, error) 
 	return leg, nil
 }
 
+// countFailure counts a call that was not answered, and returns err.
 func (d *dialogs) countFailure(err error) error {
 	d.metrics.countSetup(FailureCause(err))
 	return err
@@ -105,7 +106,7 @@ func (d *dialogs) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error)
 	for attempt := 0; ; attempt++ {
 		tx, err := d.transports.transactionLayer.Request(ctx, invite)
 		if err != nil {
-			return nil, d.sendFailure(ctx, err)
+			return nil, d.unsentFailure(ctx, err)
 		}
 
 		answer, err := d.awaitFinalResponse(ctx, tx, invite, call.OnProgress)
@@ -127,6 +128,7 @@ func (d *dialogs) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error)
 	}
 }
 
+// causeOfResponse returns the cause of a refusal: that of its Reason header, or of its status.
 func causeOfResponse(answer *sipmsg.Response) Cause {
 	reason := answer.GetHeader("Reason")
 	if reason != nil {
@@ -138,10 +140,10 @@ func causeOfResponse(answer *sipmsg.Response) Cause {
 	return CauseOfStatus(answer.StatusCode)
 }
 
-// sendFailure returns the failure of a request that could not be sent.
-func (d *dialogs) sendFailure(ctx context.Context, err error) error {
+// unsentFailure returns the error of a request that could not be sent.
+func (d *dialogs) unsentFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return cancelFailure(ctx)
+		return cancelledFailure(ctx)
 	}
 	d.log.DebugContext(ctx, "sending an INVITE failed", "error", err)
 	return &Failure{Cause: NormalTemporaryFailure}
@@ -151,7 +153,8 @@ func (d *dialogs) sendFailure(ctx context.Context, err error) error {
 // CANCEL has a Reason header for it, so that the phone shows no missed call.
 var ErrAnsweredElsewhere = errors.New("sip: answered elsewhere")
 
-func cancelFailure(ctx context.Context) *Failure {
+// cancelledFailure returns the failure of a call whose ctx has ended.
+func cancelledFailure(ctx context.Context) *Failure {
 	if errors.Is(context.Cause(ctx), ErrAnsweredElsewhere) {
 		return &Failure{Status: 487, Cause: LoseRace}
 	}
@@ -164,7 +167,7 @@ func cancelFailure(ctx context.Context) *Failure {
 // awaitFinalResponse returns the final response to an INVITE.
 func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request,
 	progress func(Progress)) (*sipmsg.Response, error) {
-	ringing := false
+	provisional := false // a response has arrived: a CANCEL may be sent
 	for {
 		select {
 		case answer := <-tx.Responses():
@@ -172,7 +175,7 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 				return answer, nil
 			}
 
-			ringing = true
+			provisional = true
 			if progress != nil {
 				progress(Progress{Status: answer.StatusCode, SDP: d.transports.parseOptionalSDP(answer.Body())})
 			}
@@ -182,8 +185,8 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 			}
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		case <-ctx.Done():
-			failure := cancelFailure(ctx)
-			d.background.Go(func() { d.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })
+			failure := cancelledFailure(ctx)
+			d.background.Go(func() { d.cancelInvite(tx, newCancel(invite, failure.Cause), invite, provisional) })
 			return nil, failure
 		}
 	}
@@ -204,15 +207,15 @@ func (t *transports) parseOptionalSDP(body []byte) *SDP {
 // cancelTimeout is the time a peer has to end a cancelled call (RFC 3261, section 9.1: 64*T1).
 const cancelTimeout = 64 * t1
 
-// cancelInvite cancels an INVITE. A CANCEL is sent only after a provisional response; if the peer answers
-// with 2xx meanwhile, the dialog is ended with a BYE.
-func (d *dialogs) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
+// cancelInvite cancels an INVITE. provisional means that a response has arrived, before which no CANCEL may be sent. If
+// the peer answers with 2xx meanwhile, the dialog is ended with a BYE.
+func (d *dialogs) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, provisional bool) {
 	defer tx.Terminate()
 
 	timeout := time.NewTimer(cancelTimeout)
 	defer timeout.Stop()
 
-	if ringing {
+	if provisional {
 		d.sendCancel(cancel)
 	}
 
@@ -225,8 +228,8 @@ func (d *dialogs) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Reque
 				return
 			case !answer.IsProvisional():
 				return
-			case !ringing:
-				ringing = true
+			case !provisional:
+				provisional = true
 				d.sendCancel(cancel)
 			}
 		case <-tx.Done():

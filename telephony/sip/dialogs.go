@@ -18,9 +18,9 @@ type dialogs struct {
 	background *tasks // of calls: what outlives the call that began it
 
 	mu       sync.Mutex
-	byKey    map[string]*Leg
-	legCount int  // legs and unanswered INVITEs
-	closing  bool // new calls are rejected
+	byKey    map[string]*Leg // by dialogKey
+	legCount int             // legs and unanswered INVITEs
+	closing  bool            // new calls are rejected
 }
 
 func newDialogs(t *transports) *dialogs {

@@ -34,23 +34,3 @@ type User struct {
 
 // HA1 has the hashes of extension:domain:password (RFC 7616, section 3.4.2) in hex; "" for none.
 type HA1 struct{ MD5, SHA256 string }
-
-// RegistrationListener is notified of new and ended registrations, but not of refreshes. Its methods must not
-// block.
-type RegistrationListener interface {
-	// DeviceRegistered tells of a phone that was not registered before.
-	DeviceRegistered(b Binding)
-	// DeviceUnregistered tells of a registration that has ended.
-	DeviceUnregistered(b Binding, reason UnregisterReason)
-}
-
-// UnregisterReason is the reason a registration ended.
-type UnregisterReason string
-
-// The reasons.
-const (
-	UnregisteredByDevice UnregisterReason = "unregistered"
-	UnregisteredExpired  UnregisterReason = "expired"
-	// by a new contact of the same device, or by one above MaxContacts
-	UnregisteredReplaced UnregisterReason = "replaced"
-)

@@ -118,7 +118,7 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		return
 	}
 
-	s.dialogs.background.Go(func() { s.callHandler(r, tx, caller, source, offer, handler) })
+	s.dialogs.background.Go(func() { s.runHandler(r, tx, caller, source, offer, handler) })
 }
 
 // unsupportedExtension returns an option tag of Require that is not supported, or "".
@@ -134,8 +134,8 @@ func unsupportedExtension(r *sipmsg.Request) string {
 	return ""
 }
 
-// callHandler calls the handler of a call.
-func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *SDP,
+// runHandler has the handler of a call serve it.
+func (s *Server) runHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *SDP,
 	handler Handler) {
 	ctx, cancel := context.WithCancel(s.handlerCtx)
 	defer cancel()

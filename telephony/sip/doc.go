@@ -20,13 +20,13 @@
 // The source of a datagram may be forged. Therefore the number of stored source addresses is bounded
 // (udpSocket), a response without one of our branches is dropped before it is parsed (branchSigner), and an
 // address that has not proven that it receives our messages gets fewer bytes than it sent
-// (guard.maySend). Requests are sent to a phone's registered address, the trunk's address, or a trusted
+// (sourceLimiter.maySend). Requests are sent to a phone's registered address, the trunk's address, or a trusted
 // network, regardless of Contact and Record-Route (Leg.nextHop).
 //
 // # Panics
 //
 // A panic loses one message or call. The stack parses streams and looks up transactions on its own
-// goroutines, so this package parses each message first, where it can recover a panic (preparser),
+// goroutines, so this package parses each message first, where it can recover a panic (stackPanicGuard),
 // including messages on connections that the stack has dialled. Panics in the stack's timers are not
 // recovered.
 //
@@ -63,13 +63,13 @@
 // A Server has transports (sockets and what is sent), dialogs (legs) and a registrar (phones), which use
 // what stands before them in this list, and know nothing of the Server.
 //
-//   - server.go, config.go, settings.go, metrics.go, background_tasks.go, parse_session_safely.go: the server,
-//     settings,
-//     metrics, goroutines, panics in the parser
-//   - sip_stack.go, udp_socket.go, stream_listener.go, preparse.go, source_limits.go, via_branch.go,
-//     stack_logger.go: what comes in: sockets, checks before the parser, limits for sources, responses to
-//     our own requests
-//   - dispatch_request.go, build_request.go, build_response.go: a request to its handler; building messages
+//   - server.go, config.go, settings.go, metrics.go, background_tasks.go, recovered_panics.go: the server,
+//     settings, metrics, goroutines, where panics are recovered
+//   - sip_stack.go, udp_socket.go, recent_peers.go, stream_listener.go, stack_panic_guard.go, source_limits.go,
+//     via_branch.go, stack_logger.go: what comes in: sockets, checks before the stack's parser, limits for
+//     sources, responses to our own requests
+//   - dispatch_request.go, build_request.go, send_response.go: a request to its handler; requests and
+//     responses of ours
 //   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
 //     digest authentication in both directions
 //   - registrar.go, registrations.go, phone_binding.go, bindings_redis.go: a REGISTER, and what it changes

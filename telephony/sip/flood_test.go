@@ -37,7 +37,7 @@ func TestFloodOfAll(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	w := newTestEnv(t,
 		sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 1}}, nil)
-	c, leg := up(t, w)
+	c, leg := connectedCall(t, w)
 	p := w.phone("1002", "1002")
 	refused := p.Dial("ai-1", p.Media().SDP("sendrecv", 0))
 	status(t, refused.Answer, 503)
@@ -56,5 +56,3 @@ func TestTooManyCalls(t *testing.T) {
 	leg.Hangup(sip.NormalClearing)
 	c.WaitBye()
 }
-
-const options = "OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP 127.0.0.1:5;branch=z9hG4bK%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: tcp\r\nCSeq: %d OPTIONS\r\nContent-Length: 0\r\n\r\n"

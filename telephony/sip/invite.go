@@ -19,9 +19,9 @@ type Invite struct {
 	transports  *transports
 	request     *sipmsg.Request
 	tx          *sipmsg.ServerTx
-	tag         string
-	callingUser User
-	peerAddr    netip.AddrPort
+	tag         string         // ours, in To
+	callingUser User           // zero for a call from a trusted network
+	peerAddr    netip.AddrPort // source of the INVITE
 	remoteOffer *SDP
 	mu          sync.Mutex
 	finalSent   bool        // a final response was sent

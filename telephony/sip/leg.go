@@ -21,27 +21,27 @@ type Leg struct {
 	dialogs       *dialogs
 	transports    *transports
 	dialogCallID  string
-	localAddress  sipmsg.FromHeader // local address and tag
-	remoteAddress sipmsg.ToHeader   // remote address and tag
-	contact       sipmsg.ContactHeader
-	outgoing      bool // this server placed the call and chose the Call-ID
-	routeSet      []string
-	transport     string // UDP, TCP or TLS
-	peerIsPhone   bool   // the peer is a registered phone
+	localAddress  sipmsg.FromHeader    // local address and tag
+	remoteAddress sipmsg.ToHeader      // remote address and tag
+	contact       sipmsg.ContactHeader // ours
+	outgoing      bool                 // this server placed the call and chose the Call-ID
+	routeSet      []string             // values of the Route headers of our requests, in their order
+	transport     string               // UDP, TCP or TLS
+	peerIsPhone   bool                 // the peer is a registered phone
 	// destination is the host:port that requests are sent to, regardless of the peer's Contact and
 	// Record-Route: a phone's registered address, or the trunk. "" uses these headers (nextHop).
 	destination        string
-	peerAddr           netip.AddrPort
-	onOffer            OfferFunc
-	username, password string
+	peerAddr           netip.AddrPort // source of the peer's signalling; invalid if it cannot be read
+	onOffer            OfferFunc      // nil refuses the peer's offers
+	username, password string         // for challenges to our requests; "": none
 
 	ctx       context.Context // ends with the leg
 	cancel    context.CancelFunc
-	endSignal chan struct{}
+	endSignal chan struct{} // closed when the leg has ended
 
 	mu                  sync.Mutex
 	endCause            Cause
-	ended               bool
+	ended               bool             // endCause is set
 	target              sipmsg.Uri       // the peer's contact
 	localSequence       uint32           // CSeq of our last request
 	remoteSequence      uint32           // CSeq of the peer's last request
@@ -50,10 +50,10 @@ type Leg struct {
 	remoteOfferPending  bool             // the peer's offer is unanswered
 	unacked             *unackedResponse // our 2xx without its ACK
 	canUpdate           bool             // the peer allows UPDATE
-	sessionTimer        *time.Timer
-	sessionInterval     time.Duration // of the session timer; 0 if none
-	isRefresher         bool          // this side refreshes
-	referStatus         chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
+	sessionTimer        *time.Timer      // refreshes, or hangs up if the peer does not refresh
+	sessionInterval     time.Duration    // of the session timer; 0 if none
+	isRefresher         bool             // this side refreshes
+	referStatus         chan int         // statuses in NOTIFYs for our REFER; nil without a REFER
 }
 
 // CallID returns the Call-ID.
@@ -136,6 +136,7 @@ func (l *Leg) dialogKey() string {
 	return dialogKey(l.dialogCallID, l.localAddress.Params.GetOr("tag", ""), l.remoteAddress.Params.GetOr("tag", ""))
 }
 
+// dialogKey returns the identity of a dialog (RFC 3261, section 12).
 func dialogKey(callID, localTag, remoteTag string) string {
 	return callID + "\x00" + localTag + "\x00" + remoteTag
 }

@@ -20,7 +20,7 @@ func TestGarbage(t *testing.T) {
 	defer p.Close()
 
 	good := []string{
-		fmt.Sprintf(options, 1, 1),
+		fmt.Sprintf(optionsRequest, 1, 1),
 		"REGISTER sip:acme.example SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKx;rport\r\nFrom: \"A\" <sip:1001@acme.example>;tag=1\r\nTo: <sip:1001@acme.example>\r\nCall-ID: g\r\nCSeq: 2 REGISTER\r\nContact: <sip:1001@127.0.0.1:9;transport=udp>;expires=60;+sip.instance=\"<urn:uuid:1>\", *\r\nAuthorization: Digest username=\"1001\", realm=\"acme.example\", nonce=\"AAAA\", uri=\"sip:x\", response=\"00\", qop=auth, nc=00000001, cnonce=\"c\"\r\nContent-Length: 0\r\n\r\n",
 		"INVITE sip:ai-1@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKi\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>;tag=2\r\nCall-ID: g\r\nCSeq: 1 INVITE\r\nRecord-Route: <sip:r;lr>\r\nSession-Expires: 90;refresher=uas\r\nRequire: timer\r\nContact: <sip:a@b>\r\nContent-Type: application/sdp\r\nContent-Length: 0\r\n\r\n",
 		"BYE sip:ai-1@x SIP/2.0\r\nv: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKb\r\nf: <sip:a@b>;tag=1\r\nt: <sip:x>;tag=2\r\ni: g\r\nCSeq: 1 BYE\r\nReason: Q.850;cause=16\r\nl: 0\r\n\r\n",

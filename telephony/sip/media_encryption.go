@@ -55,8 +55,8 @@ func (n *Negotiator) suiteKey(suite srtp.Suite) srtp.Key {
 
 // mediaEncryption is the encryption of one description.
 type mediaEncryption struct {
-	secure bool
-	crypto []srtp.Attribute
+	secure bool             // described as SRTP (RTP/SAVP)
+	crypto []srtp.Attribute // none: plain RTP
 }
 
 // offerEncryption returns the encryption of an offer. Once SRTP is agreed it stays: an offer then has the agreed
@@ -93,7 +93,7 @@ func (n *Negotiator) answerEncryption(offer *SDP) (mediaEncryption, srtp.Keys, e
 		theirs := offer.Crypto[0]
 		ours := n.suiteKey(theirs.Key.Suite())
 		n.agreed.suite, n.agreed.secure = theirs.Key.Suite(), offer.Secure
-		return mediaEncryption{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}},
+		return mediaEncryption{secure: offer.Secure, crypto: []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}},
 			srtp.Keys{Send: ours, Receive: theirs.Key}, nil
 	case offer.Secure:
 		return mediaEncryption{}, srtp.Keys{},

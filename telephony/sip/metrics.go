@@ -21,15 +21,14 @@ const (
 )
 
 type metrics struct {
-	bindings       *prometheus.CounterVec // by event
-	requests       *prometheus.CounterVec // by method and status class
-	floodDrops     *prometheus.CounterVec // by reason
-	setups         *prometheus.CounterVec // by cause
-	calls          prometheus.Gauge
-	malformed      prometheus.Counter
-	strayResponses prometheus.Counter
-	// handshakes counts failed TLS handshakes of incoming connections.
-	handshakes prometheus.Counter
+	bindings         *prometheus.CounterVec // registrations, by event
+	requests         *prometheus.CounterVec // answered ones, by method and status class
+	floodDrops       *prometheus.CounterVec // by reason
+	setups           *prometheus.CounterVec // calls placed and received, by cause
+	calls            prometheus.Gauge       // legs, including those being set up
+	malformed        prometheus.Counter
+	strayResponses   prometheus.Counter
+	failedHandshakes prometheus.Counter // TLS handshakes of incoming connections
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -48,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		malformed: f.Counter("trunkline_sip_malformed_total",
 			"Messages that are not SIP or lack a mandatory header."),
 		strayResponses: f.Counter("trunkline_sip_stray_answers_total", "Responses without a matching request."),
-		handshakes: f.Counter("trunkline_sip_tls_handshake_failures_total",
+		failedHandshakes: f.Counter("trunkline_sip_tls_handshake_failures_total",
 			"TLS handshakes of incoming connections that failed."),
 	}
 	metric.Init(m.bindings, "registered", "refreshed")

@@ -19,7 +19,7 @@ type nonces struct {
 	lifetime time.Duration
 
 	mu        sync.Mutex
-	uses      map[string]nonceUse
+	uses      map[string]nonceUse // by nonce
 	lastSweep time.Time
 }
 

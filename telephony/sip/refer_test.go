@@ -70,7 +70,7 @@ func TestRefer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
-			call, leg := up(t, w)
+			call, leg := connectedCall(t, w)
 			done := make(chan error, 1)
 			go func() { done <- leg.Refer(t.Context(), "1002") }()
 			c.peer(t, call)
@@ -101,7 +101,7 @@ func TestRefer(t *testing.T) {
 
 func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
-	call, leg := up(t, w)
+	call, leg := connectedCall(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
@@ -132,7 +132,7 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 
 func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
-	call, leg := up(t, w)
+	call, leg := connectedCall(t, w)
 	done := make(chan error, 1)
 	go func() { done <- leg.Refer(t.Context(), "1002") }()
 	call.WaitRefer() // which is never answered
@@ -150,7 +150,7 @@ func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
 
 func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
-	call, leg := up(t, w)
+	call, leg := connectedCall(t, w)
 	if got := call.Send("REFER", "Refer-To: <sip:1002@127.0.0.1>\r\n", "").StatusCode; got != 603 {
 		t.Errorf("a REFER is answered %d", got)
 	}

@@ -40,7 +40,7 @@ func (g *registrar) handleRegister(ctx context.Context, r *sipmsg.Request, tx *s
 
 	address := r.To().Address
 	user, ok := g.authenticateRequest(ctx, r, tx,
-		expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
+		expectedCredentials{source: source, domain: address.Host, username: address.User, challenge: wwwAuthenticate})
 	if !ok {
 		return
 	}

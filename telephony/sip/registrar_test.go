@@ -1,7 +1,6 @@
 package sip_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,15 +9,7 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 
 	"trunkline/telephony/sip"
-	"trunkline/telephony/sip/siptest"
 )
-
-func status(t *testing.T, r *sipmsg.Response, want int) {
-	t.Helper()
-	if r.StatusCode != want {
-		t.Errorf("got %d, want %d", r.StatusCode, want)
-	}
-}
 
 func TestRegister(t *testing.T) {
 	w := newTestEnv(t, sip.Config{}, nil)
@@ -82,72 +73,6 @@ func TestUnregisterAll(t *testing.T) {
 		!slices.Equal(got, []string{"1001 came", "1001 came", "1001 unregistered", "1001 unregistered"}) {
 		t.Errorf("answered %s, told of %v", r, got)
 	}
-}
-
-// raw sends a request outside any dialog, from and to the phone's own address.
-func raw(p *siptest.Phone, method, uri, headers string) *sipmsg.Response {
-	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
-	rawCount++
-	_, responses := p.Request(method, uri, aor+";tag=raw", aor, fmt.Sprint("raw-", rawCount), 1, headers, "")
-	return p.WaitFinal(responses)
-}
-
-var rawCount int
-
-func TestWhoMayNotRegister(t *testing.T) {
-	w := newTestEnv(t, sip.Config{}, nil)
-	status(t, w.phone("1001", "wrong").Register(300), 403)
-	nobody := w.phone("nobody", "x")
-	first := raw(nobody, "REGISTER", "sip:"+domain, "")
-	if !strings.Contains(first.GetHeader("WWW-Authenticate").Value(), `realm="`+domain+`"`) {
-		t.Error("the challenge reveals that a user does not exist")
-	}
-
-	status(t, nobody.Register(300), 403)
-	if got := w.devices.all(); len(got) != 0 {
-		t.Errorf("told of %v", got)
-	}
-}
-
-func TestProofs(t *testing.T) {
-	w := newTestEnv(t, sip.Config{}, nil)
-	p := w.phone("1001", "1001")
-	uri := "sip:" + domain
-	challenge := raw(p, "REGISTER", uri, "").GetHeader("WWW-Authenticate").Value()
-	proof := "Authorization: " + p.Authorization(challenge, "REGISTER", uri) + "\r\n"
-	status(t, raw(p, "REGISTER", uri, proof), 200)
-	replayed := raw(p, "REGISTER", uri, proof)
-	status(t, replayed, 401)
-	status(t, raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n"), 200)
-
-	for name, c := range map[string]string{
-		"of another method": p.Authorization(challenge, "INVITE", uri),
-		"of another user": strings.Replace(p.Authorization(challenge, "REGISTER", uri), `username="1001"`,
-			`username="1002"`, 1),
-		"without qop": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "qop=auth, ", "", 1),
-		"of another algorith": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "algorithm=MD5",
-			"algorithm=SHA-256", 1),
-	} {
-		if r := raw(p, "REGISTER", uri, "Authorization: "+c+"\r\n"); r.StatusCode != 403 {
-			t.Errorf("a proof %s got %d", name, r.StatusCode)
-		}
-	}
-
-	if n := w.users.failed("1001"); n != 4 {
-		t.Errorf("%d failures were counted, want those of the four wrong proofs", n)
-	}
-}
-
-func TestNoncesGrowOld(t *testing.T) {
-	// it asks all the time
-	w := newTestEnv(t, sip.Config{NonceLifetime: 300 * time.Millisecond, Limits: sip.Limits{PerAddress: 1000}}, nil)
-	p := w.phone("1001", "1001")
-	uri := "sip:" + domain
-	challenge := raw(p, "REGISTER", uri, "").GetHeader("WWW-Authenticate").Value()
-	eventually(t, "the nonce has grown old", func() bool {
-		r := raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n")
-		return r.StatusCode == 401 && strings.Contains(r.GetHeader("WWW-Authenticate").Value(), "stale=true")
-	})
 }
 
 func TestExpiryIsTold(t *testing.T) {

@@ -26,6 +26,26 @@ type Registrations struct {
 	listeners []RegistrationListener // set before Server.Run
 }
 
+// RegistrationListener is notified of new and ended registrations, but not of refreshes. Its methods must not
+// block.
+type RegistrationListener interface {
+	// DeviceRegistered tells of a phone that was not registered before.
+	DeviceRegistered(b Binding)
+	// DeviceUnregistered tells of a registration that has ended.
+	DeviceUnregistered(b Binding, reason UnregisterReason)
+}
+
+// UnregisterReason is the reason a registration ended.
+type UnregisterReason string
+
+// The reasons.
+const (
+	UnregisteredByDevice UnregisterReason = "unregistered"
+	UnregisteredExpired  UnregisterReason = "expired"
+	// by a new contact of the same device, or by one above MaxContacts
+	UnregisteredReplaced UnregisterReason = "replaced"
+)
+
 // AddListener registers l for new and ended registrations. It must be called before Server.Run.
 func (g *Registrations) AddListener(l RegistrationListener) { g.listeners = append(g.listeners, l) }
 
@@ -45,15 +65,17 @@ func (g *Registrations) Exist(ctx context.Context, accountID, extension string) 
 type registerChanges struct {
 	contacts  []Binding
 	removeAll bool
-	callID    string
-	sequence  uint32
+	callID    string // of the REGISTER
+	sequence  uint32 // CSeq number of the REGISTER
 }
 
 const maxContactBytes = 512
 
-func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.AddrPort) (registerChanges, status) {
+// readContacts returns what a REGISTER changes, or the status that refuses it; its code is 0 for none.
+func (g *Registrations) readContacts(r *sipmsg.Request, user User,
+	source netip.AddrPort) (requested registerChanges, refusal status) {
 	now := time.Now()
-	requested := registerChanges{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
+	requested = registerChanges{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
 	defaultExpires, hasDefault := parseSeconds(headerValue(r, "Expires"))
 
 	for _, h := range r.GetHeaders("Contact") {
@@ -107,10 +129,12 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 	return requested, status{}
 }
 
+// truncate returns at most the first 128 bytes of a text that the phone chooses.
 func truncate(text string) string { return text[:min(len(text), 128)] }
 
-// apply applies the changes of a REGISTER and returns the resulting bindings.
-func (g *Registrations) apply(ctx context.Context, aor AOR, requested registerChanges) ([]Binding, status, error) {
+// apply applies the changes of a REGISTER and returns the resulting bindings, or the status that refuses it.
+func (g *Registrations) apply(ctx context.Context, aor AOR,
+	requested registerChanges) (bindings []Binding, refusal status, err error) {
 	current, err := g.bindings.List(ctx, aor)
 	if err != nil {
 		return nil, status{}, err
@@ -197,6 +221,7 @@ func (g *Registrations) unregister(ctx context.Context, gone []Binding, reason U
 	return nil
 }
 
+// reportUnregistered counts the end of a registration and tells the listeners.
 func (g *Registrations) reportUnregistered(b Binding, reason UnregisterReason) {
 	g.metrics.bindings.WithLabelValues(string(reason)).Inc()
 	for _, d := range g.listeners {

@@ -15,6 +15,7 @@ import (
 // minSessionExpires is the shortest accepted interval (RFC 4028, section 4).
 const minSessionExpires = 90 * time.Second
 
+// minSEValue returns the value of the Min-SE header.
 func minSEValue() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
 
 // acceptSessionTimer accepts the session timer of a request and adds it to the response. It returns true if
@@ -48,7 +49,7 @@ func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (
 	return false
 }
 
-// negotiateSessionTimer starts the session timer in the response to our request.
+// negotiateSessionTimer starts the session timer that the response to our request has, or stops ours if it has none.
 func (l *Leg) negotiateSessionTimer(answer *sipmsg.Response) {
 	value := headerValue(answer, "Session-Expires", "x")
 	interval, ok := parseSeconds(value)

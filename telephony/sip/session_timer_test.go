@@ -1,44 +1,81 @@
-package sip
+package sip_test
 
 import (
-	"errors"
-	"log/slog"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/telephony/sip"
+	"trunkline/telephony/sip/siptest"
 )
 
-// TestARefreshWithoutATimerEndsTheTimer (RFC 4028, section 7.2): the peer no longer refreshes, and its call must not be
-// hung up when the interval that was agreed on before has passed. A request that is refused changes nothing.
-func TestARefreshWithoutATimerEndsTheTimer(t *testing.T) {
-	for name, c := range map[string]struct {
-		headers string
-		refusal error
-		want    time.Duration
-	}{
-		"without":          {"", nil, 0},
-		"with":             {"Session-Expires: 600\r\n", nil, 10 * time.Minute},
-		"without, refused": {"", errors.New("no"), 30 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			message, err := sipmsg.ParseMessage([]byte("UPDATE sip:x SIP/2.0\r\n" +
-				"Via: SIP/2.0/UDP h;branch=z9hG4bK1\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>;tag=2\r\nCall-ID: 1\r\n" +
-				"CSeq: 2 UPDATE\r\nSupported: timer\r\n" + c.headers + "Content-Length: 0\r\n\r\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			l := &Leg{transports: &transports{log: slog.New(slog.DiscardHandler)}, sessionInterval: 30 * time.Minute}
-			l.startSessionTimer()
-			l.refreshResponse(message.(*sipmsg.Request), func() (*SDP, error) { return nil, c.refusal })
-
-			if l.sessionInterval != c.want {
-				t.Errorf("the interval is %v, want %v", l.sessionInterval, c.want)
-			}
-			if runs := l.sessionTimer.Stop(); runs != (c.want > 0) {
-				t.Errorf("the timer runs: %v", runs)
-			}
-		})
+func TestSessionTimer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for timers")
 	}
+
+	t.Run("asked by the caller", func(t *testing.T) {
+		w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
+		p := w.phone("1001", "1001")
+		_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>", "timed", 1,
+			"Session-Expires: 1800\r\nSupported: timer\r\n", p.Media().SDP("sendrecv", 0))
+		leg, _ := answer(t, w.invite())
+		r := p.WaitFinal(responses)
+		if got := r.GetHeader("Session-Expires"); got == nil || got.Value() != "1800;refresher=uac" ||
+			r.GetHeader("Require") == nil {
+			t.Errorf("answered %s", r)
+		}
+
+		tag, _ := r.To().Params.Get("tag")
+		p.Write(strings.ReplaceAll(
+			fmt.Sprintf("ACK sip:ai-1@x SIP/2.0\nVia: SIP/2.0/UDP x;branch=z9hG4bKack\nFrom: <sip:1001@x>;tag=1\nTo: <sip:ai-1@x>;tag=%s\nCall-ID: timed\nCSeq: 1 ACK\nContent-Length: 0\n\n",
+				tag), "\n", "\r\n"))
+		leg.Hangup(sip.NormalClearing)
+	})
+
+	t.Run("asked by the called, we refresh", func(t *testing.T) {
+		w := newTestEnv(t, sip.Config{}, nil)
+
+		p := w.phone("1001", "1001")
+		refreshed := make(chan *sipmsg.Request, 1)
+		p.OnCall(func(c *siptest.Call) {
+			c.OnOffer(func(r *sipmsg.Request) (string, int) { refreshed <- r; return "", 200 })
+			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uac\r\nRequire: timer\r\n",
+				p.Media().SDP("sendrecv", 0))
+		})
+
+		leg := dial(t, w, p)
+		select {
+		case r := <-refreshed:
+			if r.Method != sipmsg.UPDATE || r.GetHeader("Session-Expires").Value() != "2;refresher=uac" {
+				t.Errorf("refreshed by %s", r)
+			}
+		case <-time.After(patience):
+			t.Error("the call was not refreshed")
+		}
+
+		leg.Hangup(sip.NormalClearing)
+	})
+
+	t.Run("a peer that does not refresh has gone", func(t *testing.T) {
+		w := newTestEnv(t, sip.Config{}, nil)
+		p := w.phone("1001", "1001")
+		p.OnCall(func(c *siptest.Call) {
+			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uas\r\n", p.Media().SDP("sendrecv", 0))
+		})
+
+		leg := dial(t, w, p)
+		select {
+		case <-leg.Done():
+		case <-time.After(patience):
+			t.Fatal("the leg continues")
+		}
+
+		if leg.Cause() != sip.RecoveryOnTimerExpire {
+			t.Errorf("ended with %s", leg.Cause())
+		}
+	})
 }

@@ -37,7 +37,7 @@ type transports struct {
 	transactionLayer   *sipmsg.TransactionLayer
 	limiter            *sourceLimiter
 	branches           branchSigner
-	preparser          *preparser
+	panicGuard         *stackPanicGuard
 	transactionCtx     context.Context // ends the transactions
 	cancelTransactions context.CancelFunc
 }
@@ -49,7 +49,7 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	t := &transports{config: config, metrics: m, panics: p, log: log}
 	rand.Read(t.branches.key[:]) // never fails
 	t.limiter = newSourceLimiter(config, &t.branches, m)
-	t.preparser = newPreparser(p, m)
+	t.panicGuard = newStackPanicGuard(p, m)
 	err := t.listen()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,8 @@ func (t *transports) listen() error {
 
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
-			t.udp, t.boundAddr = &udpSocket{UDPConn: udp, limiter: t.limiter, preparser: t.preparser, log: t.log}, bound
+			t.udp = &udpSocket{UDPConn: udp, limiter: t.limiter, panicGuard: t.panicGuard, log: t.log}
+			t.boundAddr = bound
 			t.tcp = t.newStreamListener(tcp, nil)
 			return nil
 		}
@@ -185,7 +186,7 @@ func (t *transports) filterOutboundRead(from sipmsg.TransportReadProps, data []b
 	if !ok || local.Port == int(t.boundAddr.Port()) || t.tls != nil && local.Port == t.advertisedTLSPort {
 		return data, nil
 	}
-	if err := t.preparser.checkOutbound(local.String(), from.RemoteAddr.String(), data); err != nil {
+	if err := t.panicGuard.checkOutbound(local.String(), from.RemoteAddr.String(), data); err != nil {
 		return nil, err
 	}
 	return data, nil

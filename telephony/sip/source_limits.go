@@ -19,30 +19,31 @@ type sourceLimiter struct {
 	trustedNetworks []netip.Prefix
 	branches        *branchSigner
 	metrics         *metrics
-	overall         *rate.Limiter
-	seed            maphash.Seed  // of credits
+	overall         *rate.Limiter // of requests per second from all addresses
+	seed            maphash.Seed  // of the hashes in credits
 	closed          atomic.Bool   // everything is dropped
 	provenFor       time.Duration // how long an address counts as proven
 
 	mu        sync.Mutex
 	sources   map[netip.Prefix]*sourceState // by the prefixes of addressprefix
 	lastSweep time.Time
-	// provenAt has the UDP addresses that receive our messages, with the time until which that is valid.
-	provenAt map[netip.AddrPort]time.Time
+	// provenUntil has the UDP addresses that receive our messages, and until when that is assumed.
+	provenUntil map[netip.AddrPort]time.Time
 }
 
+// sourceState has the limits of one network of addresses.
 type sourceState struct {
-	limiter *rate.Limiter
+	limiter *rate.Limiter   // of messages per second
 	credits responseCredits // of the address while it is unproven
-	seenAt  time.Time
+	seenAt  time.Time       // of the last message
 }
 
 const (
 	// maxSources bounds memory during a flood from forged addresses: above it, new addresses share one
 	// limiter.
 	maxSources     = 50_000
-	sourceIdle     = time.Minute
-	burstOverLimit = 2
+	sourceIdle     = time.Minute // without a message, after which a source is forgotten
+	burstOverLimit = 2           // a burst is that many times the limit per second
 	// maxProvenAddresses bounds memory: above it, further addresses count as unproven.
 	maxProvenAddresses = 100_000
 )
@@ -53,7 +54,7 @@ func newSourceLimiter(config Config, b *branchSigner, m *metrics) *sourceLimiter
 		seed: maphash.MakeSeed(), limits: limits, trustedNetworks: config.TrustedNetworks, branches: b, metrics: m,
 		provenFor: maxExpires + registrationGrace,
 		overall:   rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
-		sources:   map[netip.Prefix]*sourceState{}, provenAt: map[netip.AddrPort]time.Time{},
+		sources:   map[netip.Prefix]*sourceState{}, provenUntil: map[netip.AddrPort]time.Time{},
 	}
 }
 
@@ -155,7 +156,7 @@ type responseCredits struct {
 		hash  uint64
 		bytes int
 	}
-	newest int
+	newest int // index in entries
 }
 
 // maxCreditBytes is above the size of any refusal.
@@ -190,7 +191,7 @@ func (g *sourceLimiter) isProven(addr netip.AddrPort) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Now().Before(g.provenAt[addr])
+	return time.Now().Before(g.provenUntil[addr])
 }
 
 // markProven records that a UDP address has used a nonce, tag or branch that we sent to it.
@@ -199,20 +200,20 @@ func (g *sourceLimiter) markProven(addr netip.AddrPort) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	_, known := g.provenAt[addr]
-	if !known && len(g.provenAt) >= maxProvenAddresses {
-		for provenAddr, until := range g.provenAt {
+	_, known := g.provenUntil[addr]
+	if !known && len(g.provenUntil) >= maxProvenAddresses {
+		for provenAddr, until := range g.provenUntil {
 			if now.After(until) {
-				delete(g.provenAt, provenAddr)
+				delete(g.provenUntil, provenAddr)
 			}
 		}
 
-		if len(g.provenAt) >= maxProvenAddresses {
+		if len(g.provenUntil) >= maxProvenAddresses {
 			return
 		}
 	}
 
-	g.provenAt[addr] = now.Add(g.provenFor)
+	g.provenUntil[addr] = now.Add(g.provenFor)
 }
 
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
@@ -222,10 +223,10 @@ func (g *sourceLimiter) admitSource(addr netip.Addr, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.removeIdleSources(now)
-	if !g.getSource(host, 1, now).limiter.AllowN(now, 1) {
+	if !g.findOrAddSource(host, 1, now).limiter.AllowN(now, 1) {
 		return false
 	}
-	return !site.IsValid() || g.getSource(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
+	return !site.IsValid() || g.findOrAddSource(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
 }
 
 // removeIdleSources removes the idle sources. The caller holds mu.
@@ -244,9 +245,9 @@ func (g *sourceLimiter) removeIdleSources(now time.Time) {
 // overflowNetwork is the network under which new sources are counted above maxSources.
 var overflowNetwork netip.Prefix
 
-// getSource returns the state of a network, whose limit is factor times that of an address. The caller holds
-// mu.
-func (g *sourceLimiter) getSource(network netip.Prefix, factor int, now time.Time) *sourceState {
+// findOrAddSource returns the state of a network, and adds it if need be. Its limit is factor times that of an address.
+// The caller holds mu.
+func (g *sourceLimiter) findOrAddSource(network netip.Prefix, factor int, now time.Time) *sourceState {
 	s := g.sources[network]
 	if s == nil && len(g.sources) >= maxSources {
 		network, factor = overflowNetwork, 1

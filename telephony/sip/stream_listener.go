@@ -22,14 +22,14 @@ type streamListener struct {
 	tls            *tls.Config // nil for TCP
 	maxConnections int
 	readTimeout    time.Duration
-	guard          *sourceLimiter
-	preparser      *preparser
+	limiter        *sourceLimiter
+	panicGuard     *stackPanicGuard
 	metrics        *metrics
 	log            *slog.Logger
 
 	mu         sync.Mutex
 	openConns  map[*streamConn]struct{}
-	perNetwork map[netip.Prefix]int // by the prefixes of addressprefix
+	perNetwork map[netip.Prefix]int // open connections, by the prefixes of addressprefix
 }
 
 const (
@@ -49,7 +49,7 @@ func (t *transports) newStreamListener(l net.Listener, secure *tls.Config) *stre
 	return &streamListener{
 		Listener: l, tls: secure, maxConnections: t.config.Limits.MaxConnections,
 		readTimeout: maxExpires + registrationGrace,
-		guard:       t.limiter, preparser: t.preparser, metrics: t.metrics, log: t.log,
+		limiter:     t.limiter, panicGuard: t.panicGuard, metrics: t.metrics, log: t.log,
 		openConns: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
 	}
 }
@@ -68,7 +68,7 @@ func (l *streamListener) Accept() (net.Conn, error) {
 			continue
 		}
 
-		accepted := &streamConn{Conn: conn, listener: l, remoteIP: remoteIP(conn), preparser: l.preparser.newStream()}
+		accepted := &streamConn{Conn: conn, listener: l, remoteIP: remoteIP(conn), panicGuard: l.panicGuard.newStream()}
 		if l.tls != nil {
 			accepted.Conn = tls.Server(conn, l.tls)
 		}
@@ -135,12 +135,13 @@ func (l *streamListener) forget(conn *streamConn) {
 	}
 }
 
+// streamConn is an accepted connection, whose reads are limited and checked.
 type streamConn struct {
 	net.Conn
-	listener  *streamListener
-	remoteIP  netip.Addr
-	preparser *streamPreparser
-	closeOnce sync.Once
+	listener   *streamListener
+	remoteIP   netip.Addr
+	panicGuard *streamPanicGuard
+	closeOnce  sync.Once
 }
 
 var errMalformedStream = errors.New("sip: malformed SIP stream")
@@ -160,8 +161,8 @@ func (c *streamConn) Read(b []byte) (int, error) {
 		switch data := b[:n]; {
 		case n == 0:
 			return 0, err
-		case !c.listener.guard.admitStream(c.remoteIP, data): // dropped
-		case c.preparser.check(data):
+		case !c.listener.limiter.admitStream(c.remoteIP, data): // dropped
+		case c.panicGuard.check(data):
 			return n, nil
 		default:
 			return 0, errMalformedStream
@@ -180,7 +181,7 @@ func (c *streamConn) handshake() error {
 	defer cancel()
 
 	if err := secure.HandshakeContext(ctx); err != nil {
-		c.listener.metrics.handshakes.Inc()
+		c.listener.metrics.failedHandshakes.Inc()
 		return err
 	}
 

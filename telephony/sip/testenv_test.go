@@ -3,6 +3,7 @@ package sip_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	sipmsg "github.com/emiago/sipgo/sip"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -109,7 +111,7 @@ type testEnv struct {
 	server  *sip.Server
 	reg     *prometheus.Registry
 	devices *recordedRegistrations
-	invites chan *sip.Invite
+	invites chan *sip.Invite // the calls that the server's handler gets
 	stop    func()
 
 	contexts func() int64 // those of the server that were not released
@@ -222,3 +224,23 @@ func eventually(t testing.TB, what string, so func() bool) {
 		}
 	}
 }
+
+// status checks the status of a response.
+func status(t *testing.T, r *sipmsg.Response, want int) {
+	t.Helper()
+	if r.StatusCode != want {
+		t.Errorf("got %d, want %d", r.StatusCode, want)
+	}
+}
+
+// raw sends a request outside any dialog, from and to the phone's own address.
+func raw(p *siptest.Phone, method, uri, headers string) *sipmsg.Response {
+	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
+	rawCount++
+	_, responses := p.Request(method, uri, aor+";tag=raw", aor, fmt.Sprint("raw-", rawCount), 1, headers, "")
+	return p.WaitFinal(responses)
+}
+
+var rawCount int
+
+const optionsRequest = "OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP 127.0.0.1:5;branch=z9hG4bK%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: tcp\r\nCSeq: %d OPTIONS\r\nContent-Length: 0\r\n\r\n"

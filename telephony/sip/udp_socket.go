@@ -18,12 +18,12 @@ import (
 //   - The stack stores each source address for as long as the socket is open. It therefore gets one
 //     constant address, and udpSocket itself stores the newest addresses (recentPeers).
 //   - A response is sent to an address that has not proven that it receives our messages only up to
-//     three quarters of the bytes received from there (guard.maySend).
+//     three quarters of the bytes received from there (sourceLimiter.maySend).
 type udpSocket struct {
 	*net.UDPConn
-	limiter   *sourceLimiter
-	preparser *preparser
-	log       *slog.Logger
+	limiter    *sourceLimiter
+	panicGuard *stackPanicGuard
+	log        *slog.Logger
 
 	// Used by the reading goroutine only.
 	source netip.AddrPort // of the datagram that the stack is handling
@@ -54,7 +54,7 @@ func (u *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 		}
 
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !u.limiter.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) ||
+		if !u.limiter.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.panicGuard.checkDatagram(b[:n]) ||
 			!u.peers.add(from) {
 			continue
 		}
@@ -88,69 +88,11 @@ func (u *udpSocket) setSource(m sipmsg.Message) {
 	}
 }
 
+// isResponse reports whether a message is a response; it looks at the first line only.
 func isResponse(b []byte) bool { return bytes.HasPrefix(b, []byte("SIP/2.0 ")) }
 
 // isKeepAlive reports whether data has only line breaks or zero bytes (RFC 5626, section 3.5.1).
 func isKeepAlive(data []byte) bool { return len(bytes.Trim(data, "\r\n\x00")) == 0 }
-
-const (
-	// maxPeers is the largest number of addresses in the stack's connections.
-	maxPeers = 32 << 10
-	// minPeerAge is the time for which an address is kept at least. It is longer than the stack takes from
-	// reading a request to looking up its connection.
-	minPeerAge = time.Second
-)
-
-// recentPeers adds addresses to the stack's connections and removes the oldest. It has two generations: the
-// older is removed when the newer is full. A full generation that is younger than minAge rejects new
-// addresses. It is for one goroutine.
-type recentPeers struct {
-	connections  *sipmsg.ConnectionPool
-	socket       sipmsg.Connection // the one that all addresses have
-	maxAddresses int
-	minAge       time.Duration // minPeerAge, except in tests
-	metrics      *metrics
-
-	newer, older map[netip.AddrPort]struct{}
-	newerSince   time.Time // of newer
-}
-
-// add adds an address or renews it. It returns false at the limit.
-func (p *recentPeers) add(addr netip.AddrPort) bool {
-	_, found := p.newer[addr]
-	if found {
-		return true
-	}
-
-	if len(p.newer) >= p.maxAddresses/2 {
-		if time.Since(p.newerSince) < p.minAge {
-			p.metrics.countFlood(floodSources)
-			return false
-		}
-		p.rotate()
-	}
-
-	if p.newer == nil {
-		p.newer, p.newerSince = map[netip.AddrPort]struct{}{}, time.Now()
-	}
-
-	p.newer[addr] = struct{}{}
-	_, wasOlder := p.older[addr]
-	if wasOlder {
-		delete(p.older, addr)
-		return true
-	}
-
-	p.connections.Add(addr.String(), p.socket)
-	return true
-}
-
-func (p *recentPeers) rotate() {
-	for addr := range p.older {
-		p.connections.Delete(addr.String())
-	}
-	p.older, p.newer, p.newerSince = p.newer, map[netip.AddrPort]struct{}{}, time.Now()
-}
 
 // serveDatagrams runs the stack on the UDP socket until that is closed. A message on which the stack
 // panics is lost.

@@ -13,21 +13,21 @@ import (
 type Call struct {
 	Phone  *Phone
 	Invite *sipmsg.Request  // of an incoming call
-	Answer *sipmsg.Response // final response to an outgoing call
+	Answer *sipmsg.Response // newest response to an outgoing call; after Dial and WaitFinal the final one
 	CallID string
 
 	local, remote string // From and To values with tags
-	target        string
-	branch        string
+	target        string // URI that requests are sent to: the peer's Contact, once known
+	branch        string // of the phone's INVITE
 
 	mu             sync.Mutex
-	sequence       int
-	referred       chan *sipmsg.Request
-	acked          chan struct{}
+	sequence       int                  // CSeq number of the phone's last request
+	referred       chan *sipmsg.Request // received REFERs
+	acked          chan struct{}        // closed by the first ACK, as the next two by CANCEL and BYE
 	cancelReceived chan struct{}
 	ended          chan struct{}
-	byeReceived    *sipmsg.Request
-	cancelMessage  *sipmsg.Request
+	byeReceived    *sipmsg.Request // nil before ended is closed
+	cancelMessage  *sipmsg.Request // nil before cancelReceived is closed
 	offerHandler   func(r *sipmsg.Request) (body string, status int)
 }
 
@@ -131,6 +131,7 @@ func (c *Call) handleRequest(r *sipmsg.Request) {
 	}
 }
 
+// closeOnce closes a channel of c unless it is closed.
 func closeOnce(c *Call, channel chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,6 +254,7 @@ func (c *Call) WaitFinal() *sipmsg.Response {
 	return c.Answer
 }
 
+// ack sends the ACK of a response. branch is that of the INVITE, or a new one if the response is a 2xx.
 func (c *Call) ack(r *sipmsg.Response, branch string) {
 	c.Phone.Write(c.Phone.formatRequest("ACK", c.target, branch, c.local, r.To().Value(), c.CallID, c.sequence, "", ""))
 }

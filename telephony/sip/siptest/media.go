@@ -18,12 +18,11 @@ type Media struct {
 	t    testing.TB
 	conn *net.UDPConn
 
-	mu              sync.Mutex
-	target          *net.UDPAddr
-	packets         map[uint8]map[byte]int // by payload type and first byte
-	ssrcs           map[uint32]bool
-	sequenceNumbers []uint16
-	version         int
+	mu      sync.Mutex
+	target  *net.UDPAddr           // nil before SetRemoteFromSDP
+	packets map[uint8]map[byte]int // by payload type and first byte
+	ssrcs   map[uint32]bool        // of received packets
+	version int                    // of the last session description
 }
 
 func newMedia(t testing.TB) *Media {
@@ -60,7 +59,6 @@ func (m *Media) read() {
 
 		m.packets[p.PayloadType][p.Payload[0]]++
 		m.ssrcs[p.SSRC] = true
-		m.sequenceNumbers = append(m.sequenceNumbers, p.SequenceNumber)
 		m.mu.Unlock()
 	}
 }
@@ -69,8 +67,8 @@ func (m *Media) read() {
 func (m *Media) Port() int { return m.conn.LocalAddr().(*net.UDPAddr).Port }
 
 // SDP returns a session description with the given payload types (0 PCMU, 8 PCMA, 107 opus), or PCMU
-// if none is given.
-func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
+// if none is given. Its port is portOffset above the phone's own.
+func (m *Media) SDP(direction string, portOffset int, payloadTypes ...int) string {
 	if len(payloadTypes) == 0 {
 		payloadTypes = []int{0}
 	}
@@ -83,7 +81,7 @@ func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
 	formats := strings.Trim(fmt.Sprint(payloadTypes), "[]")
 	s := fmt.Sprintf(
 		"v=0\r\no=- 7 %d IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP %s 101\r\na=rtpmap:101 telephone-event/8000\r\n",
-		version, m.Port()+other, formats)
+		version, m.Port()+portOffset, formats)
 
 	for _, pt := range payloadTypes {
 		if pt >= 96 {

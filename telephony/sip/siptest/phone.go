@@ -26,15 +26,15 @@ type Phone struct {
 	conn     *net.UDPConn
 	server   *net.UDPAddr
 	audio    *Media
-	received chan *Call
+	received chan *Call // incoming calls
 
 	mu          sync.Mutex
 	waiting     map[string]pending // by branch and method
 	dialogs     map[string]*Call   // by Call-ID
-	number      int
-	nonce       string
-	count       int
-	callHandler func(*Call)
+	number      int                // of the last unique id, and of the last REGISTER
+	nonce       string             // of the last challenge that was answered
+	nonceCount  int                // how often it was answered
+	callHandler func(*Call)        // set by OnCall
 
 	closed    chan struct{}
 	resending sync.WaitGroup
@@ -293,12 +293,12 @@ func (p *Phone) Authorization(challenge, method, uri string) string {
 	}
 
 	p.mu.Lock()
-	p.count++
+	p.nonceCount++
 	if p.nonce != parts["nonce"] {
-		p.nonce, p.count = parts["nonce"], 1
+		p.nonce, p.nonceCount = parts["nonce"], 1
 	}
 
-	nc := fmt.Sprintf("%08x", p.count)
+	nc := fmt.Sprintf("%08x", p.nonceCount)
 	p.mu.Unlock()
 
 	algorithm, digest := "MD5", md5Hash

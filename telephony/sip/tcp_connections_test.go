@@ -19,7 +19,7 @@ func TestOverTCP(t *testing.T) {
 
 	answers := bufio.NewReader(conn)
 	for i := range 3 {
-		_, err := fmt.Fprintf(conn, options, i, i+1)
+		_, err := fmt.Fprintf(conn, optionsRequest, i, i+1)
 		must(t, err)
 		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		line, err := answers.ReadString('\n')

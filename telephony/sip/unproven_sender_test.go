@@ -22,7 +22,7 @@ func message(method, body, more string) string {
 }
 
 // exchange sends text count times, waits for an answer if there must be one, and returns the bytes sent
-// and received.
+// and received, and the number of answers.
 func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (in, out, answers int) {
 	t.Helper()
 	conn, err := net.Dial("udp", w.server.Addr().String())
@@ -59,7 +59,7 @@ func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (
 func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 	w := newTestEnv(t, sip.Config{}, nil)
 
-	phones := "Max-Forwards: 70\r\nContact: <sip:1001-0x55d0c8c0@127.0.0.1:5071;transport=udp>;expires=60\r\nUser-Agent: baresip v1.0.0 (x86_64/linux)\r\n" +
+	phoneHeaders := "Max-Forwards: 70\r\nContact: <sip:1001-0x55d0c8c0@127.0.0.1:5071;transport=udp>;expires=60\r\nUser-Agent: baresip v1.0.0 (x86_64/linux)\r\n" +
 		"Allow: INVITE,ACK,BYE,CANCEL,OPTIONS,NOTIFY,SUBSCRIBE,INFO,MESSAGE,REFER\r\nSupported: gruu,outbound,path\r\n"
 	for name, c := range map[string]struct {
 		text     string
@@ -71,9 +71,9 @@ func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 		"a short BYE":            {message("BYE", "", ""), false},
 		"an unknown method":      {message("HELLO", "", ""), false},
 		"a request without CSeq": {strings.Replace(message("OPTIONS", "", ""), "CSeq", "X-CSeq", 1), false},
-		"an OPTIONS of a phone":  {message("OPTIONS", "", phones), true},
-		"a REGISTER of a phone":  {message("REGISTER", "", phones), true},
-		"an INVITE with its offer": {message("INVITE", offerOfNobody, phones+"Content-Type: application/sdp\r\n"),
+		"an OPTIONS of a phone":  {message("OPTIONS", "", phoneHeaders), true},
+		"a REGISTER of a phone":  {message("REGISTER", "", phoneHeaders), true},
+		"an INVITE with its offer": {message("INVITE", offerOfNobody, phoneHeaders+"Content-Type: application/sdp\r\n"),
 			true},
 	} {
 		in, out, answers := exchange(t, w, c.text, 1, c.answered)

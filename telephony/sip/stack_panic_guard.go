@@ -9,26 +9,29 @@ import (
 	"trunkline/internal/panics"
 )
 
-// preparser parses messages before the stack does, on a goroutine that can recover a panic: the stack
-// parses streams, and looks up the transaction of each message, on its own goroutines.
-type preparser struct {
+// stackPanicGuard keeps from the stack the messages on which it would panic. The stack parses streams, and looks up the
+// transaction of each message, on its own goroutines, where a panic ends the process. Therefore each message is parsed
+// here before, on a goroutine that can recover a panic, and is dropped if that fails.
+type stackPanicGuard struct {
 	panics  *panics.Recoverer
 	metrics *metrics
 	parser  *sipmsg.Parser
 
-	mu             sync.Mutex
-	partialStreams map[string]*streamPreparser // of connections that the stack has opened, by their two addresses
+	mu sync.Mutex
+	// partialStreams has the incomplete messages of connections that the stack has opened, by their two addresses.
+	partialStreams map[string]*streamPanicGuard
 }
 
-func newPreparser(p *panics.Recoverer, m *metrics) *preparser {
-	return &preparser{panics: p, metrics: m, parser: sipmsg.NewParser(), partialStreams: map[string]*streamPreparser{}}
+func newStackPanicGuard(p *panics.Recoverer, m *metrics) *stackPanicGuard {
+	return &stackPanicGuard{panics: p, metrics: m, parser: sipmsg.NewParser(),
+		partialStreams: map[string]*streamPanicGuard{}}
 }
 
 // checkDatagram reports whether the stack can handle a datagram.
-func (p *preparser) checkDatagram(data []byte) bool {
+func (g *stackPanicGuard) checkDatagram(data []byte) bool {
 	ok := false
-	p.panics.Do(placeParse, func() {
-		m, err := p.parser.ParseSIP(data)
+	g.panics.Do(placeParse, func() {
+		m, err := g.parser.ParseSIP(data)
 		if err == nil {
 			exerciseStack(m)
 			ok = true
@@ -36,38 +39,38 @@ func (p *preparser) checkDatagram(data []byte) bool {
 	})
 
 	if !ok {
-		p.metrics.malformed.Inc()
+		g.metrics.malformed.Inc()
 	}
 
 	return ok
 }
 
-// streamPreparser parses the bytes read from one connection.
-type streamPreparser struct {
-	preparser  *preparser
+// streamPanicGuard checks the bytes read from one connection.
+type streamPanicGuard struct {
+	guard      *stackPanicGuard
 	parser     *sipmsg.ParserStream
 	incomplete bool // the last message is incomplete
 }
 
-func (p *preparser) newStream() *streamPreparser {
-	return &streamPreparser{preparser: p, parser: p.parser.NewSIPStream()}
+func (g *stackPanicGuard) newStream() *streamPanicGuard {
+	return &streamPanicGuard{guard: g, parser: g.parser.NewSIPStream()}
 }
 
 // check reports whether the stack can handle the next bytes.
-func (s *streamPreparser) check(data []byte) bool {
+func (s *streamPanicGuard) check(data []byte) bool {
 	if isPing(data) {
 		return true
 	}
 
 	ok := false
-	s.preparser.panics.Do(placeParse, func() {
+	s.guard.panics.Do(placeParse, func() {
 		err := s.parser.ParseSIPStream(data, exerciseStack)
 		s.incomplete = err == sipmsg.ErrParseSipPartial
 		ok = err == nil || s.incomplete
 	})
 
 	if !ok {
-		s.preparser.metrics.malformed.Inc()
+		s.guard.metrics.malformed.Inc()
 	}
 
 	return ok
@@ -85,15 +88,15 @@ const maxPartialStreams = 1024
 // checkOutbound parses the bytes that the stack reads from a connection that it has opened itself, to a
 // trunk or a phone. It is not notified of the end of such a connection, so it stores state only for an
 // incomplete message.
-func (p *preparser) checkOutbound(local, remote string, data []byte) error {
+func (g *stackPanicGuard) checkOutbound(local, remote string, data []byte) error {
 	key := local + " " + remote
-	p.mu.Lock()
-	s := p.partialStreams[key]
-	delete(p.partialStreams, key)
-	p.mu.Unlock()
+	g.mu.Lock()
+	s := g.partialStreams[key]
+	delete(g.partialStreams, key)
+	g.mu.Unlock()
 
 	if s == nil {
-		s = p.newStream()
+		s = g.newStream()
 	}
 	if !s.check(data) {
 		return errMalformedStream
@@ -102,14 +105,14 @@ func (p *preparser) checkOutbound(local, remote string, data []byte) error {
 		return nil
 	}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 
-	if len(p.partialStreams) >= maxPartialStreams {
-		clear(p.partialStreams) // mostly of connections that have ended
+	if len(g.partialStreams) >= maxPartialStreams {
+		clear(g.partialStreams) // mostly of connections that have ended
 	}
 
-	p.partialStreams[key] = s
+	g.partialStreams[key] = s
 	return nil
 }
 

@@ -2,7 +2,7 @@ package sip
 
 import "errors"
 
-// Places of recovered panics.
+// Places of recovered panics, as in the metric of them.
 const (
 	placeDatagram = "sip_datagram" // the stack, on the goroutine that reads UDP
 	placeParse    = "sip_parse"    // the parser

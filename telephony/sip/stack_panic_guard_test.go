@@ -30,8 +30,8 @@ func faultyParser() *sipmsg.Parser {
 // The stack parses streams and looks up transactions on goroutines of its own,
 // where a panic ends the process: a message on which it would is not given to it.
 func TestAMessageOnWhichTheParserPanicsIsDropped(t *testing.T) {
-	s := newForged(t, func(s *Server) {
-		s.transports.preparser.parser = faultyParser()
+	s := newTrustingServer(t, func(s *Server) {
+		s.transports.panicGuard.parser = faultyParser()
 	})
 	probe := newProbe(t)
 	bomb := strings.ReplaceAll(forgedOptions, "%d", "1")
@@ -43,14 +43,14 @@ func TestAMessageOnWhichTheParserPanicsIsDropped(t *testing.T) {
 		}
 	}
 
-	answers(t, s, probe)
+	awaitAnswer(t, s, probe)
 }
 
 func TestAStreamThatIsNotSIPEnds(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(prometheus.NewRegistry())
 	p := panics.New(reg, slog.New(slog.DiscardHandler))
-	i := newPreparser(p, m)
+	i := newStackPanicGuard(p, m)
 	good := i.newStream().check
 
 	for _, part := range []string{"OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\n",
@@ -72,8 +72,8 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 			trunk, client := listenAsTrunk(t, transport)
 			reg := prometheus.NewRegistry()
 
-			s := startForged(t, Config{DialTLS: client}, reg,
-				func(s *Server) { s.transports.preparser.parser = faultyParser() })
+			s := startTrustingServer(t, Config{DialTLS: client}, reg,
+				func(s *Server) { s.transports.panicGuard.parser = faultyParser() })
 			dial := func() error {
 				local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
 				_, err := s.Dial(t.Context(), OutgoingCall{
@@ -101,10 +101,10 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 				t.Errorf("%v panics are counted", n)
 			}
 
-			s.transports.preparser.mu.Lock()
-			defer s.transports.preparser.mu.Unlock()
+			s.transports.panicGuard.mu.Lock()
+			defer s.transports.panicGuard.mu.Unlock()
 
-			if n := len(s.transports.preparser.partialStreams); n != 0 {
+			if n := len(s.transports.panicGuard.partialStreams); n != 0 {
 				t.Errorf("%d messages are incomplete", n)
 			}
 		})

@@ -126,19 +126,19 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 	}
 }
 
-// failing fails a command once.
-type failing struct {
+// failsOnce is a hook that fails a command once while armed.
+type failsOnce struct {
 	command string
 	armed   atomic.Bool
 }
 
-func (*failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*failsOnce) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (*failsOnce) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (f *failsOnce) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, command redis.Cmder) error {
 		if command.Name() == f.command && f.armed.CompareAndSwap(true, false) {
 			command.SetErr(context.DeadlineExceeded)
@@ -152,7 +152,7 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestAnExpiryIsReportedThoughACommandFails(t *testing.T) {
 	for _, command := range []string{"zrem", "hget", "hdel"} {
 		t.Run(command, func(t *testing.T) {
-			fault := &failing{command: command}
+			fault := &failsOnce{command: command}
 			client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 			defer client.Close()
 

@@ -26,7 +26,7 @@ func (t *transports) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response
 }
 
 // isProven reports whether the sender of a request receives our messages. A sender whose address may be
-// forged gets short responses only (guard.maySend).
+// forged gets short responses only (sourceLimiter.maySend).
 func (t *transports) isProven(r *sipmsg.Request) bool {
 	if r.Transport() != "UDP" {
 		return true

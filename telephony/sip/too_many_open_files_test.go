@@ -36,7 +36,7 @@ func TestAListenerSurvivesTooManyOpenFiles(t *testing.T) {
 
 	m, log := newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)
 	l := &streamListener{Listener: &exhaustedListener{tcp, 2}, maxConnections: 10, metrics: m, log: log,
-		preparser: &preparser{}, openConns: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{}}
+		panicGuard: &stackPanicGuard{}, openConns: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{}}
 	closed := sync.OnceValue(l.Close)
 	defer closed()
 

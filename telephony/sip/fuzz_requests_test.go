@@ -42,16 +42,6 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func FuzzNonce(f *testing.F) {
-	n, farFuture := newNonces([32]byte{1}, time.Hour), time.Now()
-	f.Add("AAAA")
-	f.Fuzz(func(t *testing.T, nonce string) {
-		if n.valid(nonce, netip.Addr{}, farFuture) {
-			t.Errorf("%q is fresh", nonce)
-		}
-	})
-}
-
 // FuzzNotify: the body of a NOTIFY is a status, or an error.
 func FuzzNotify(f *testing.F) {
 	f.Add([]byte("SIP/2.0 200 OK"))
