@@ -8,20 +8,6 @@ import (
 	"trunkline/internal/fault"
 )
 
-func TestACallThatDoesNotComeAbout(t *testing.T) {
-	p := startProvider(t, 160, nil)
-	h := startService(t, aisession.DefaultSettings(), p)
-	session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	session.Close("ORIGINATOR_CANCEL")
-	if messages := p.nextConnection().waitHangup(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
-		t.Errorf("%d messages", len(messages))
-	}
-}
-
 func TestAnnouncements(t *testing.T) {
 	h := startService(t, aisession.DefaultSettings(), nil)
 	h.providers = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"},

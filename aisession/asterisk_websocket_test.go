@@ -93,7 +93,7 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 	p := startProvider(t, 0, nil)
 	p.extensions = true
 	h := startService(t, aisession.DefaultSettings(), p)
-	with := account(p, "pcm16")
+	with := configOf(p, "pcm16")
 	with.Extensions = true
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(

@@ -134,7 +134,7 @@ func TestACallByAudioSocket(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 960, echoAudio)
 			h := startService(t, aisession.DefaultSettings(), p)
-			announceCall(t, h, account(p, "pcm16"))
+			announceCall(t, h, configOf(p, "pcm16"))
 			tone := samples(c.rate, 20*time.Second) // before the call: its first audio must not be late
 			a := dialAudioSocket(t, h)
 			id := uuid.MustParse(callUUID)
@@ -174,7 +174,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, 960, echoAudio)
 	h := startService(t, aisession.DefaultSettings(), p)
-	announceCall(t, h, account(p, "pcm16"))
+	announceCall(t, h, configOf(p, "pcm16"))
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
@@ -218,7 +218,7 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 		func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extensions = true
 	h := startService(t, aisession.DefaultSettings(), p)
-	with := account(p, "g711_ulaw")
+	with := configOf(p, "g711_ulaw")
 	with.Extensions = true
 	announceCall(t, h, with)
 	a := dialAudioSocket(t, h)
@@ -240,7 +240,7 @@ func TestAKeyThatCannotBeSentIsAnswered(t *testing.T) {
 	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"dtmf","dtmf":{"digit":"5"}}`) })
 	p.extensions = true
 	h := startService(t, aisession.DefaultSettings(), p)
-	with := account(p, "g711_ulaw")
+	with := configOf(p, "g711_ulaw")
 	with.Extensions = true
 	announceCall(t, h, with)
 	a := dialAudioSocket(t, h)
@@ -291,7 +291,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{}}`) })
 	h := startService(t, aisession.DefaultSettings(), p)
-	with := account(p, "g711_ulaw")
+	with := configOf(p, "g711_ulaw")
 	with.Extensions = true
 	announceCall(t, h, with)
 	a := dialAudioSocket(t, h)

@@ -53,7 +53,7 @@ func TestARealPhone(t *testing.T) {
 		t.Run(c.codec+" to "+c.encoding, func(t *testing.T) {
 			p := startPython(t)
 			h := startService(t, aisession.DefaultSettings(), nil)
-			h.providers = map[string]aiprovider.Provider{"prov1": p.account(c.encoding)}
+			h.providers = map[string]aiprovider.Provider{"prov1": p.config(c.encoding)}
 			server := startSIP(t, 30000, sipHandler(h))
 			phone := startBaresip(t, 5100+10*i, c.codec)
 			phone.command("dial", fmt.Sprintf("sip:ai-prov1@%s", server.Addr()))

@@ -16,15 +16,15 @@ type Platform interface {
 	// Hangup ends the call.
 	Hangup(ctx context.Context, c PlatformCall) error
 	// AddListener has the provider listen to the call: the platform sends both voices to the media WebSocket. It
-	// returns when the platform has taken it. Returns fault.KindConflict while nobody talks, or for a platform that
-	// cannot.
-	AddListener(ctx context.Context, c PlatformCall, h ListenRequest) error
+	// returns when the platform has taken it. The error is fault.KindConflict while nobody talks, or for a platform
+	// that cannot.
+	AddListener(ctx context.Context, c PlatformCall, r ListenRequest) error
 }
 
 // ListenRequest is a request that a provider listens to a platform's call.
 type ListenRequest struct {
-	SessionID string
-	ByRule    bool // of a queue, which asks once for each call, on whatever node; else somebody asks
+	SessionID string // of the session to open when the audio comes
+	ByRule    bool   // of a queue, which asks once for each call, on whatever node; else somebody asks
 }
 
 // PlatformCall names a call of an account, and the provider that acts on it.

@@ -60,7 +60,7 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 	p.extensions = true
 	switches := &platform{}
 	h := startService(t, aisession.DefaultSettings(), p, func(d *aisession.Deps) { d.Platform = switches })
-	with := account(p, "pcm16")
+	with := configOf(p, "pcm16")
 	with.Extensions = true
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(

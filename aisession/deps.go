@@ -16,7 +16,7 @@ import (
 // Providers finds configured providers and guards connections to them.
 type Providers interface {
 	// Open returns a provider of any account with its headers unsealed, for a connection to it. It
-	// costs one database query.
+	// costs one database query. The error is fault.KindNotFound if there is no such provider.
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 	// Guard returns the guard for connections to the provider.
 	Guard(aiprovider.Provider) netguard.Guard
@@ -25,6 +25,7 @@ type Providers interface {
 // Publisher publishes events of format trunkline.event on an account's channel. A nil error means that
 // the event is durable.
 type Publisher interface {
+	// Publish publishes one event of the account, in JSON.
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
@@ -44,7 +45,7 @@ type Deps struct {
 	Providers     Providers
 	Publisher     Publisher
 	Announcements *RedisAnnouncements
-	Leases        SessionLeases
+	Leases        SessionLeases                           // not used without Settings.MaxPerAccount
 	Platform      Platform                                // nil: calls that only bring audio cannot be transferred
 	CallNodes     *redisclient.HolderRequests[CallUpdate] // nil: this node is the only one
 	FormatE164    func(accountID, number string) string   // formats a number for the provider; nil leaves it unchanged

@@ -23,7 +23,7 @@ import (
 // Asterisk has no HMAC; the text's fixed length prevents SHA-1 length-extension attacks. A UUID is
 // accepted once, within dialplanWindow of its time.
 const (
-	signedDigits   = 16
+	signedDigits   = 16 // the time and the random digits
 	timeDigits     = 10
 	dialplanWindow = time.Minute
 )

@@ -19,7 +19,7 @@ import (
 func TestACallOfADialplan(t *testing.T) {
 	const secret = "0123456789abcdef"
 	p := startProvider(t, 960, echoAudio)
-	with := account(p, "pcm16")
+	with := configOf(p, "pcm16")
 	h := startService(t,
 		settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
 	h.providers = map[string]aiprovider.Provider{with.ID: with}

@@ -64,8 +64,9 @@
 //   - session.go, publish_events.go, end_reason.go, hangup_cause.go, provider_requests.go, trace.go: a
 //     session, its events, its end, what a provider may ask for, spans
 //   - session_leases.go, session_leases_redis.go: how many sessions an account has
-//   - tick_scheduler.go, session_tick.go, playout.go, provider_send_queue.go, sleep_linux.go,
-//     sleep_other.go: every 20 ms: the timers, a tick, audio to the caller, audio to the provider
+//   - tick_scheduler.go, session_tick.go, playout.go, provider_send_queue.go, recovered_panics.go, sleep_linux.go,
+//     sleep_other.go: every 20 ms: the timers, a tick, audio to the caller, audio to the provider; where panics
+//     are recovered
 //   - provider_connection.go, provider_dial.go, provider_message_handler.go, provider_connection_error.go,
 //     provider_test_call.go, reconnect.go: the connection to a provider: dialling, reading, its errors,
 //     the test of a provider, a second connection

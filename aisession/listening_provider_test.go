@@ -52,9 +52,9 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	answering := startProvider(t, 160, nil)
 	bot := startVendor(t)
 	e := startService(t, aisession.DefaultSettings(), answering)
-	listener := account(&provider{server: bot.server}, aiprotocol.ULaw)
+	listener := configOf(&provider{server: bot.server}, aiprotocol.ULaw)
 	listener.ID, listener.Protocol, listener.Listens, listener.Headers = "hears", protocol, true, nil
-	e.providers = map[string]aiprovider.Provider{"prov1": account(answering, aiprotocol.ULaw), "hears": listener}
+	e.providers = map[string]aiprovider.Provider{"prov1": configOf(answering, aiprotocol.ULaw), "hears": listener}
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	switches := &platform{}
 	h := startService(t, aisession.DefaultSettings(), &provider{server: bot.server},
 		func(d *aisession.Deps) { d.Platform = switches })
-	with := account(&provider{server: bot.server}, aiprotocol.ULaw)
+	with := configOf(&provider{server: bot.server}, aiprotocol.ULaw)
 	with.Protocol, with.Listens, with.Headers = "twilio", true, nil
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(

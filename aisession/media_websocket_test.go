@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
 
 	"trunkline/aisession"
@@ -64,7 +63,7 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 // A client that sends audio alone is told what is missing.
 func TestAMediaWebSocketWithoutAFirstText(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
-	ws := mediaSocket(t, startService(t, aisession.DefaultSettings(), p), account(p, "pcm16"))
+	ws := mediaSocket(t, startService(t, aisession.DefaultSettings(), p), configOf(p, "pcm16"))
 	for range 251 {
 		if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 320)); err != nil {
 			t.Fatal(err)
@@ -80,7 +79,7 @@ func TestAMediaWebSocketWithoutAFirstText(t *testing.T) {
 func TestACallByMediaWebSocket(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
 	h := startService(t, aisession.DefaultSettings(), p)
-	ws := mediaSocket(t, h, account(p, "pcm16"))
+	ws := mediaSocket(t, h, configOf(p, "pcm16"))
 	if err := ws.WriteMessage(websocket.TextMessage,
 		[]byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
 		t.Fatal(err)
@@ -167,7 +166,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160,
 				func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
-			with := account(p, "g711_ulaw")
+			with := configOf(p, "g711_ulaw")
 			with.Extensions = true
 
 			if c.setup != nil {
@@ -197,51 +196,6 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 
 				return
 			}
-		})
-	}
-}
-
-// A call that ends while its provider cannot be reached is not waited for, and the provider does not
-// hear of it.
-func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
-	for way, begin := range map[string]func(*testing.T, *testEnv, aiprovider.Provider) (hangUp func()){
-		aisession.IngressPCMSocket: func(t *testing.T, h *testEnv, with aiprovider.Provider) func() {
-			ws := mediaSocket(t, h, with)
-			if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1"}`)); err != nil {
-				t.Fatal(err)
-			}
-			return func() { _ = ws.Close() }
-		},
-		aisession.IngressAudioSocket: func(t *testing.T, h *testEnv, with aiprovider.Provider) func() {
-			announceCall(t, h, with)
-			a := dialAudioSocket(t, h)
-			id := uuid.MustParse(callUUID)
-			_ = a.send(0x01, id[:])
-			return func() { _ = a.send(0x00, nil) }
-		},
-	} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			p := startProvider(t, 160, nil)
-			p.setRefusal(503)
-			h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
-			hangUp := begin(t, h, account(p, "g711_ulaw"))
-			active := func() float64 { return h.metric("trunkline_aisession_active", "ingress", way) }
-			until(t, "an attempt to connect",
-				func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
-
-			if active() != 1 {
-				t.Fatalf("%v sessions are active", active())
-			}
-
-			hangUp()
-			until(t, "the session to end", func() bool { return active() == 0 })
-			if len(p.connections) != 0 {
-				t.Error("the provider was told of the call")
-			}
-
-			until(t, "its reason to be counted",
-				func() bool { return h.metric("trunkline_aisession_refused_total", "reason", "caller_hangup") == 1 })
 		})
 	}
 }

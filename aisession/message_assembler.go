@@ -22,7 +22,7 @@ type messageAssembler struct {
 	message []byte // message bytes so far
 	size    uint64 // size of the message so far, whether stored or not
 	opcode  byte   // opcode of the message in progress, 0 if none
-	control []byte
+	control []byte // payload so far of a control frame, which may come between the frames of a message
 
 	keepsBinary bool // binary messages are passed on with their bytes
 }

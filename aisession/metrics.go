@@ -18,19 +18,19 @@ const (
 )
 
 type metrics struct {
-	active          *prometheus.GaugeVec
-	started         *prometheus.CounterVec
-	refused         *prometheus.CounterVec
-	ended           *prometheus.CounterVec
-	firstAudio      prometheus.Histogram
-	responseDelay   prometheus.Histogram
-	underruns       prometheus.Counter
-	overruns        prometheus.Counter
+	active          *prometheus.GaugeVec   // by ingress
+	started         *prometheus.CounterVec // by ingress
+	refused         *prometheus.CounterVec // by the reasons below
+	ended           *prometheus.CounterVec // by EndReason
+	firstAudio      prometheus.Histogram   // seconds from start to the provider's first audio
+	responseDelay   prometheus.Histogram   // seconds from the caller's speech to the provider's answer
+	underruns       prometheus.Counter     // gaps in a provider's audio
+	overruns        prometheus.Counter     // seconds of a provider's audio for which the playout had no room
 	reconnects      prometheus.Counter
 	connectFailures prometheus.Counter
-	ignoredMessages *prometheus.CounterVec
+	ignoredMessages *prometheus.CounterVec // by problem
 	dropped         dropCounters
-	rejectedUUIDs   prometheus.Counter
+	rejectedUUIDs   prometheus.Counter // AudioSocket calls that were neither announced nor signed
 }
 
 // dropCounters counts lost audio, messages and events.

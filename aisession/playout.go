@@ -17,13 +17,13 @@ type playout struct {
 	startDelay time.Duration // audio to queue before playback starts
 
 	mu                      sync.Mutex
-	bytes                   []byte // samples, or opus packets each after its length
-	head                    int    // offset of the first queued byte
-	skipBytes               int    // bytes still to come of a sample for which there was no room
-	receivedEnd, nextSample uint64 // positions of the end of received audio and of the next sample to play
-	playedSamples           uint64 // samples played; less than nextSample after a clear
-	marks                   []mark
-	playing                 bool
+	bytes                   []byte    // queued from head on: samples, or opus packets each after its length
+	head                    int       // offset of the first queued byte
+	skipBytes               int       // bytes still to come of a sample for which there was no room
+	receivedEnd, nextSample uint64    // positions of the end of received audio and of the next sample to play
+	playedSamples           uint64    // samples played; less than nextSample after a clear
+	marks                   []mark    // by position
+	playing                 bool      // playback has begun and the queue has not run empty since
 	oldestArrival           time.Time // arrival of the oldest queued audio
 	hasNewAudio             bool      // audio has arrived since the last takeAudio
 	emptiedAt               time.Time // when it last ran empty; zero if never
@@ -38,7 +38,7 @@ type mark struct {
 
 const (
 	maxMarks     = 256
-	lengthSize   = 2
+	lengthSize   = 2        // bytes of a packet's length in playout.bytes
 	maxKeptBytes = 64 << 10 // bytes of memory kept while empty
 )
 
@@ -123,10 +123,10 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 		return into, t
 	}
 
-	waits := p.receivedEnd - p.nextSample
+	queuedSamples := p.receivedEnd - p.nextSample
 	if !p.playing {
 		// Audio that is shorter than the lead starts when it has waited as long.
-		if p.format.Duration(int(waits)) < p.startDelay && now.Sub(p.oldestArrival) < p.startDelay {
+		if p.format.Duration(int(queuedSamples)) < p.startDelay && now.Sub(p.oldestArrival) < p.startDelay {
 			return into, t
 		}
 		p.playing, t.started = true, true
@@ -138,10 +138,10 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 		n := lengthSize + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
 		into = append(into, p.bytes[p.head+lengthSize:p.head+n]...)
 		p.advance(n, uint64(p.format.Samples(into)))
-	case waits < uint64(want) && hasNewAudio:
+	case queuedSamples < uint64(want) && hasNewAudio:
 		return into, t // the rest of the frame may still arrive
 	default:
-		samples := min(waits, uint64(want))
+		samples := min(queuedSamples, uint64(want))
 		n := int(samples) * p.sampleBytes()
 		into = append(into, p.bytes[p.head:p.head+n]...)
 		p.advance(n, samples)
@@ -154,6 +154,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 	return into, t
 }
 
+// advance removes the first n bytes, which were so many samples.
 func (p *playout) advance(n int, samples uint64) {
 	p.head += n
 	p.nextSample += samples
@@ -181,19 +182,19 @@ func (p *playout) hasAudio() bool {
 
 // addMark stores a mark at the end of the received audio, or a request that waits for it. It returns false if
 // there are too many.
-func (p *playout) addMark(name string, then *aiprotocol.Message) bool {
+func (p *playout) addMark(name string, request *aiprotocol.Message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == maxMarks {
 		return false
 	}
-	p.marks = append(p.marks, mark{p.receivedEnd, name, then})
+	p.marks = append(p.marks, mark{position: p.receivedEnd, name: name, request: request})
 	return true
 }
 
 // nextMark removes and returns a mark that has been played, and the request that waited for it; false if there
 // is none.
-func (p *playout) nextMark() (m aiprotocol.Mark, then *aiprotocol.Message, ok bool) {
+func (p *playout) nextMark() (m aiprotocol.Mark, request *aiprotocol.Message, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == 0 || p.marks[0].position > p.nextSample {

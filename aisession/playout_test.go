@@ -10,7 +10,8 @@ import (
 
 var pcm = audio.Format{Encoding: audio.PCM16, Rate: 24000}
 
-func count(n, from int) []byte {
+// rising returns n bytes that rise by one from from on.
+func rising(n, from int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(from + i)
@@ -39,7 +40,7 @@ func playAll(p *playout, now *time.Time, want int) (all []byte, frames int) {
 func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 	for _, size := range []int{1, 7, 959, 960, 961, 5000} {
 		p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: 40 * time.Millisecond}), time.Now()
-		want := count(48000, 0)
+		want := rising(48000, 0)
 		for rest := want; len(rest) > 0; rest = rest[min(size, len(rest)):] {
 			p.putAudio(rest[:min(size, len(rest))], now)
 		}
@@ -54,7 +55,7 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 // TestAudioThatDoesNotFitIsCutAtASample: what comes after it would be off by a byte, which is noise.
 func TestAudioThatDoesNotFitIsCutAtASample(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: 20 * time.Millisecond}), time.Now()
-	stream := count(3*960, 0) // the second byte of each sample is odd
+	stream := rising(3*960, 0) // the second byte of each sample is odd
 	for rest := stream[:2*960]; len(rest) > 0; rest = rest[min(7, len(rest)):] {
 		p.putAudio(rest[:min(7, len(rest))], now)
 	}
@@ -69,13 +70,13 @@ func TestAudioThatDoesNotFitIsCutAtASample(t *testing.T) {
 
 func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
-	p.putAudio(count(1001, 0), now) // a frame, 20 samples, and half of one
+	p.putAudio(rising(1001, 0), now) // a frame, 20 samples, and half of one
 	got, _ := playAll(p, &now, 480)
 	if len(got) != 1000 {
 		t.Errorf("%d bytes were played", len(got))
 	}
 
-	p.putAudio(count(959, 1001&0xff), now) // the other half and the rest of a frame
+	p.putAudio(rising(959, 1001&0xff), now) // the other half and the rest of a frame
 	got, _ = playAll(p, &now, 480)
 	if len(got) != 960 || got[0] != byte(1000&0xff) {
 		t.Errorf("%d bytes were played, the first %d", len(got), got[0])
@@ -85,19 +86,19 @@ func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	lead := 60 * time.Millisecond
 	p, begun := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
-	p.putAudio(count(960, 0), begun)
+	p.putAudio(rising(960, 0), begun)
 
 	if piece, _ := p.takeAudio(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
 	}
-	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.started || turn.afterGap ||
-		!turn.ended {
-		t.Errorf("%d bytes, %+v", len(piece), turn)
+	if piece, seen := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !seen.started || seen.afterGap ||
+		!seen.ended {
+		t.Errorf("%d bytes, %+v", len(piece), seen)
 	}
 
-	p.putAudio(count(4800, 0), begun.Add(lead+20*time.Millisecond))
-	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.afterGap {
-		t.Errorf("a hole: %d bytes, %+v", len(piece), turn)
+	p.putAudio(rising(4800, 0), begun.Add(lead+20*time.Millisecond))
+	if piece, seen := p.takeAudio(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !seen.afterGap {
+		t.Errorf("a hole: %d bytes, %+v", len(piece), seen)
 	}
 }
 
@@ -121,7 +122,7 @@ func TestMarksAndClears(t *testing.T) {
 		t.Errorf("%+v, %v", m, ok)
 	}
 
-	p.putAudio(count(96000, 0), now) // 2 s
+	p.putAudio(rising(96000, 0), now) // 2 s
 	p.addMark("later", nil)
 	for range 50 {
 		now = now.Add(20 * time.Millisecond)
@@ -138,7 +139,7 @@ func TestMarksAndClears(t *testing.T) {
 		t.Errorf("%+v, %v", m, ok)
 	}
 
-	p.putAudio(count(48000, 0), now)
+	p.putAudio(rising(48000, 0), now)
 	playAll(p, &now, 480)
 	if c := p.clear(); c.Played != 2*time.Second || c.Dropped != 0 {
 		t.Errorf("%+v", c)
@@ -190,7 +191,7 @@ func FuzzPlayout(f *testing.F) {
 				continue
 			}
 
-			piece := count(int(step)*9, len(in))
+			piece := rising(int(step)*9, len(in))
 			room := 4800 - (len(in) - len(out)) // what fits; half samples make no difference
 			p.putAudio(piece, now)
 

@@ -35,7 +35,7 @@ type providerConn struct {
 	session     *Session
 	dialect     dialect.Dialect
 	audioOpcode byte     // of the caller's audio
-	conn        net.Conn // TLS connection, or sock itself
+	conn        net.Conn // TLS connection, or socket itself
 	socket      *nonblockingConn
 	sendQueue   *sendQueue
 	assembler   messageAssembler
@@ -47,7 +47,7 @@ type providerConn struct {
 	earlyBytes          []byte    // bytes that arrived with the handshake response
 	blockedSince        time.Time // when the kernel stopped accepting data; zero while it does
 	closeDeadline       time.Time // deadline for the provider's close frame; zero before ours is sent
-	isDone              bool      // lost is closed
+	isDone              bool      // done is closed
 	providerErrorLogged bool
 
 	encodeMu sync.Mutex // held while a message is encoded and queued: some dialects number theirs
@@ -95,7 +95,7 @@ func (c *providerConn) send(m *aiprotocol.Message) {
 	c.dialect.Encode(m, c.queueText)
 }
 
-// queueText queues one message. It counts the message if there is no room. Called with encoding locked.
+// queueText queues one message. It counts the message if there is no room. The caller holds encodeMu.
 func (c *providerConn) queueText(appendTo func([]byte) []byte) {
 	b := appendTo(wsframe.BeginClientFrame(c.sendQueue.getBuffer()))
 	if c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) > 0 {
@@ -111,6 +111,7 @@ func (c *providerConn) queueAudio(payload []byte, track aiprotocol.Track) (dropp
 	return c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
 }
 
+// queueFrame queues a frame that has no message of the dialect. last means that none may follow.
 func (c *providerConn) queueFrame(opcode byte, payload []byte, last bool) {
 	b := append(wsframe.BeginClientFrame(c.sendQueue.getBuffer()), payload...)
 	c.sendQueue.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})

@@ -1,10 +1,8 @@
 package aisession_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
-	"github.com/redis/go-redis/v9"
 
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/fault"
-	"trunkline/internal/redisclient"
 )
 
 // vendor is a provider of any protocol: it records what it gets, by the member that names a message.
@@ -111,7 +107,7 @@ func begin(t *testing.T, protocol string,
 	t.Helper()
 	v := startVendor(t)
 	h := startService(t, aisession.DefaultSettings(), &provider{server: v.server})
-	p := account(&provider{server: v.server}, aiprotocol.ULaw)
+	p := configOf(&provider{server: v.server}, aiprotocol.ULaw)
 	p.Protocol, p.Secret, p.Headers = protocol, "secret-1", nil
 
 	if change != nil {
@@ -125,6 +121,7 @@ func begin(t *testing.T, protocol string,
 	return h, run, <-v.accepts
 }
 
+// loud returns so many bytes of loud mu-law in base64.
 func loud(bytes int) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", bytes)))
 }
@@ -262,44 +259,5 @@ func TestDeepgramSpeaksBinaryAndHangsUp(t *testing.T) {
 	}
 	if n := h.metric("trunkline_aisession_ignored_messages_total", "problem", "reported"); n != 1 {
 		t.Errorf("%v reported problems are counted", n)
-	}
-}
-
-// TestAnUpdateReachesTheNodeWithTheCall asks for an update on a node that has no sessions.
-func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
-	h, run, bot := begin(t, dialect.Twilio, nil)
-	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
-	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
-	defer client.Close()
-
-	other := &redisclient.HolderRequests[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates",
-		Log: slog.New(slog.DiscardHandler)}
-	unknown := fault.NotFound("unknown")
-	update := aisession.CallUpdate{CallSID: "CA0", SecretSHA256: aisession.SecretSHA256("secret-1")}
-	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
-		t.Errorf("no node: %v", err)
-	}
-
-	ctx, stop := context.WithCancel(t.Context())
-	var answering sync.WaitGroup
-	answering.Go(func() { other.Answer(ctx, h.ApplyCallUpdate) })
-	defer answering.Wait()
-	defer stop()
-
-	until(t, "the node to listen", func() bool {
-		return len(h.redis.PubSubNumSub("test:aisession:updates")) > 0 &&
-			h.redis.PubSubNumSub("test:aisession:updates")["test:aisession:updates"] > 0
-	})
-
-	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
-		t.Errorf("an unknown call: %v", err)
-	}
-
-	update.CallSID = callSID
-	if err := other.Ask(t.Context(), update, unknown); err != nil {
-		t.Error(err)
-	}
-	if e := run.wait(t); e.Reason != aisession.ProviderHungUp {
-		t.Errorf("ended with %+v", e)
 	}
 }

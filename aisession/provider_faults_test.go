@@ -1,7 +1,6 @@
 package aisession_test
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 			})
 
 			h := startService(t, aisession.DefaultSettings(), p)
-			run := h.start(request(account(p, "g711_ulaw"), ulaw))
+			run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 			v := p.nextConnection()
 			until(t, "what follows to be played", func() bool {
 				return strings.Contains(string(run.phone.playedAudio()), strings.Repeat("\x00", 1600))
@@ -77,7 +76,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 			})
 
 			h := startService(t, aisession.DefaultSettings(), p)
-			with := account(p, "g711_ulaw")
+			with := configOf(p, "g711_ulaw")
 			with.Fallback = fallback
 			run := h.start(request(with, ulaw))
 			if e := run.wait(t); e.Reason != aisession.ProviderTooLarge || e.ReturnToDialplan != back {
@@ -108,7 +107,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 	})
 
 	h := startService(t, aisession.DefaultSettings(), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	v := p.nextConnection()
 	v.waitFor(t, "media", 75)
 	frames := run.phone.frames()
@@ -136,7 +135,7 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 	})
 
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	until(t, "what is too much to be dropped", func() bool {
 		got := h.metric("trunkline_aisession_overrun_seconds_total")
 		return got > 88 && got < 91
@@ -157,7 +156,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	server := startProvider(t, 0, nil)
 	server.stall = stall
 	h := startService(t, aisession.DefaultSettings(), server)
-	run := h.start(request(account(server, "pcm16"), ulaw))
+	run := h.start(request(configOf(server, "pcm16"), ulaw))
 	until(t, "audio to be dropped", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "frame_to_provider") > 20
 	})
@@ -249,7 +248,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 				h.allow = nil
 			}
 
-			with := account(p, "g711_ulaw")
+			with := configOf(p, "g711_ulaw")
 			if c.url != "" {
 				with.URL = c.url
 			}
@@ -264,7 +263,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if err != nil || report.OK || !strings.Contains(report.Error, c.words) || len(report.Events) != 0 {
 				t.Errorf("Test: %+v, %v", report, err)
 			}
-			if strings.Contains(err2(err)+report.Error+f.Message, "secret") ||
+			if strings.Contains(errorText(err)+report.Error+f.Message, "secret") ||
 				strings.Contains(f.Message, "127.0.0.1") {
 				t.Error("a secret or an address is shown")
 			}
@@ -276,38 +275,9 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 	}
 }
 
-func err2(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
-}
-
-func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
-	p := startProvider(t, 160, func(v *fakeConnection) {
-		v.writing.Lock()
-		defer v.writing.Unlock()
-		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
-	})
-
-	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.TestProvider(t.Context(), account(p, "g711_ulaw"))
-	if err != nil || report.OK || !strings.Contains(report.Error, "frames are malformed") {
-		t.Errorf("Test: %+v, %v", report, err)
-	}
-}
-
-func TestATestOfAProviderThatCloses(t *testing.T) {
-	p := startProvider(t, 160, func(v *fakeConnection) {
-		time.Sleep(50 * time.Millisecond)
-		v.writing.Lock()
-		defer v.writing.Unlock()
-		_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret"))
-	})
-
-	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.TestProvider(context.Background(), account(p, "g711_ulaw"))
-	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.connections) != 1 {
-		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.connections))
-	}
 }

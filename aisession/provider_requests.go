@@ -20,7 +20,7 @@ const (
 	maxDTMFDuration     = 5 * time.Second
 )
 
-// handleExtension handles a message other than audio of a provider that may send it. Called with tickMu locked.
+// handleExtension handles a message other than audio of a provider that may send it. The caller holds tickMu.
 func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	switch {
 	case m.Event == aiprotocol.EventClear:
@@ -51,8 +51,9 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	}
 }
 
-func (s *Session) addMark(name string, then *aiprotocol.Message) {
-	if !s.playout.addMark(name, then) {
+// addMark adds a mark that the provider is told of, or a request that waits for the audio so far.
+func (s *Session) addMark(name string, request *aiprotocol.Message) {
+	if !s.playout.addMark(name, request) {
 		s.service.metrics.ignoredMessages.WithLabelValues(problemMarks).Inc()
 	}
 }

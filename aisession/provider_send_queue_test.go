@@ -2,10 +2,10 @@ package aisession
 
 import "testing"
 
-func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
-	o := &sendQueue{}
+func TestTheSendQueueDropsTheOldestAudioAndNothingElse(t *testing.T) {
+	q := &sendQueue{}
 	put := func(name byte, audio bool) int {
-		return o.enqueue(frame{buffer: append(o.getBuffer()[:0], name), isAudio: audio})
+		return q.enqueue(frame{buffer: append(q.getBuffer()[:0], name), isAudio: audio})
 	}
 	put('s', false)
 
@@ -27,13 +27,13 @@ func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
 		t.Error("messages without end wait")
 	}
 
-	o.enqueue(frame{buffer: []byte{'c'}, isClose: true})
+	q.enqueue(frame{buffer: []byte{'c'}, isClose: true})
 	if put('x', true) != 1 {
 		t.Error("something comes after the last")
 	}
 
 	var got []byte
-	for f, waiting := o.pop(); waiting; f, waiting = o.pop() {
+	for f, waiting := q.pop(); waiting; f, waiting = q.pop() {
 		got = append(got, f.bytes()...)
 	}
 

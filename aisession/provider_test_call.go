@@ -43,7 +43,7 @@ func (s *Service) TestProvider(ctx context.Context, p aiprovider.Provider) (aipr
 
 	connected := time.Since(begun)
 	call.session = session
-	firstLink := session.connection.Load()
+	firstConnection := session.connection.Load()
 	toneCtx, stop := context.WithCancel(ctx)
 	defer stop()
 
@@ -58,7 +58,7 @@ func (s *Service) TestProvider(ctx context.Context, p aiprovider.Provider) (aipr
 		Events: call.eventNames(),
 	}
 
-	cause := firstLink.endError()
+	cause := firstConnection.endError()
 	if cause != nil {
 		report.OK, report.Error = false, administratorMessage(cause)
 	} else if !report.OK {
@@ -75,7 +75,7 @@ type testCall struct {
 	session *Session
 
 	mu                     sync.Mutex
-	events                 []string
+	events                 []string         // names, in the order in which they were sent and received
 	lastSent, lastReceived aiprotocol.Event // the last message in each direction
 }
 

@@ -26,7 +26,7 @@ const (
 // queuedEvent is an event that waits for Kafka.
 type queuedEvent struct {
 	accountID string
-	body      any
+	body      any // sessionEvent or transcriptEvent
 	trace     tracing.Carrier
 }
 
@@ -90,7 +90,7 @@ func (s *Session) queueEvent(accountID string, body any) {
 		return
 	}
 	select {
-	case s.service.events[s.queue] <- queuedEvent{accountID, body, s.trace}:
+	case s.service.events[s.publisher] <- queuedEvent{accountID, body, s.trace}:
 	default:
 		s.service.metrics.dropped.events.Inc()
 	}

@@ -89,7 +89,7 @@ func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 	return r
 }
 
-func (p *foreignProvider) account(encoding string) aiprovider.Provider {
+func (p *foreignProvider) config(encoding string) aiprovider.Provider {
 	format, _ := aiprotocol.FormatOf(encoding)
 	return aiprovider.Provider{ID: "prov1", AccountID: "demo", Format: format, URL: p.url,
 		Fallback: aiprovider.FallbackHangup}
@@ -109,7 +109,7 @@ func TestAProviderInNode(t *testing.T) {
 func talkTo(t *testing.T, p *foreignProvider) {
 	h := startService(t, aisession.DefaultSettings(), nil)
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
-		run := h.start(request(p.account(encoding), ulaw))
+		run := h.start(request(p.config(encoding), ulaw))
 		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 		run.ReceiveDTMF('#', 100*time.Millisecond)
 		pressed := run.phone.frames()

@@ -21,7 +21,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
 			h := startService(t, aisession.DefaultSettings(), p)
-			run := h.start(request(account(p, "g711_ulaw"), ulaw))
+			run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 			first := p.nextConnection()
 			first.waitFor(t, "media", 10)
 			_ = first.sendAudio(make([]byte, 16000))
@@ -70,7 +70,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 					}
 				}), p)
 
-				with := account(p, "g711_ulaw")
+				with := configOf(p, "g711_ulaw")
 				with.Fallback = fallback
 				run := h.start(request(with, ulaw))
 				v := p.nextConnection()
@@ -93,7 +93,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.NetConn().Close() })
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderLost {
 		t.Errorf("ended: %+v", e)
 	}
@@ -105,7 +105,7 @@ func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	p := startProvider(t, 160, nil)
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	v := p.nextConnection()
 	v.waitFor(t, "media", 3)
 	p.setRefusal(503)
@@ -122,7 +122,7 @@ func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
 	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.sendAudio(make([]byte, 4000)) })
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
 	begun := time.Now()
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
 		t.Errorf("ended: %+v after %v", e, time.Since(begun))
 	}

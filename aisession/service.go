@@ -187,7 +187,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	}
 
 	session := &Session{
-		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), queue: rand.IntN(publisherCount), request: r,
+		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), publisher: rand.IntN(publisherCount), request: r,
 		protocol: protocol, openedAt: time.Now(),
 		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}),
 		requests: make(chan providerRequest, maxQueuedRequests),

@@ -21,16 +21,16 @@ import (
 type Session struct {
 	service   *Service
 	sessionID string
-	queue     int // of its events
+	publisher int // of its events: index in Service.events
 	request   Request
 	protocol  dialect.Protocol
 	log       *slog.Logger
 	openedAt  time.Time
-	span      tracing.Span // span of the session's life
-	trace     tracing.Carrier
+	span      tracing.Span    // span of the session's life
+	trace     tracing.Carrier // identifies span, for what other goroutines do for the session
 
 	tracks   []*track // the caller's; also the callee's where the provider listens
-	playout  *playout
+	playout  *playout // the provider's audio
 	toCall   *audio.Transcoder
 	schedule wheelSlot // used by the tickScheduler
 
@@ -39,10 +39,10 @@ type Session struct {
 	endOnce            sync.Once
 	endSignal          chan struct{} // closed after ending is set
 	ending             Ending
-	testCall           *testCall // set for a test, which records every message and connects once
-	requests           chan providerRequest
-	firstAudioReceived atomic.Bool  // the provider's first audio has arrived
-	lastAudioTime      atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
+	testCall           *testCall            // set for a test, which records every message and connects once
+	requests           chan providerRequest // of the provider, for runRequests
+	firstAudioReceived atomic.Bool          // the provider's first audio has arrived
+	lastAudioTime      atomic.Int64         // Unix nanoseconds of the provider's last audio, or of the start message
 
 	tickMu         sync.Mutex // guards the following fields, tracks and the transcoders
 	call           Call       // nil before and after Run

@@ -8,40 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"trunkline/aisession"
-	"trunkline/config/aiprovider"
-	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
 )
-
-func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
-	p := startProvider(t, 160, nil)
-	h := startService(t, settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
-	h.redis.Close()
-	h.events.mu.Lock()
-	h.events.fail = true
-	h.events.mu.Unlock()
-
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	p.nextConnection().waitFor(t, "media", 5)
-	run.end(t, "")
-	until(t, "the events to be counted as lost", func() bool {
-		return h.metric("trunkline_aisession_dropped_total", "kind", "event") == 2
-	})
-
-	if err := h.Announce(t.Context(),
-		aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("announcing: %v", err)
-	}
-	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, callUUID)); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("looking up: %v", err)
-	}
-}
 
 func TestSessionLeasesAreKeptAndExpire(t *testing.T) {
 	store := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	take := leasesAreKept(t, client, "x:")
+	take := checkLeases(t, client, "x:")
 	store.FastForward(2 * time.Minute) // the node that had them is gone
 	if !take("d") || !take("e") {
 		t.Error("expired leases count")
@@ -51,12 +25,12 @@ func TestSessionLeasesAreKeptAndExpire(t *testing.T) {
 func TestSessionLeasesAreKeptInARedisCluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 	t.Cleanup(func() { _ = client.Close() })
-	leasesAreKept(t, client, testservice.Prefix(t))
+	checkLeases(t, client, testservice.Prefix(t))
 }
 
-// leasesAreKept returns a function that acquires one of the account's two leases,
+// checkLeases checks the limit of two leases, and returns a function that acquires one of the account's two leases,
 // which are both held.
-func leasesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (take func(session string) bool) {
+func checkLeases(t *testing.T, client redis.UniversalClient, prefix string) (take func(session string) bool) {
 	t.Helper()
 	leases := aisession.NewRedisSessionLeases(client, prefix)
 	take = func(session string) bool {

@@ -14,8 +14,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// hearing is a recorder that counts the packets of one call by direction.
-type hearing struct {
+// countingRecorder is a recorder that counts the packets of one call by direction.
+type countingRecorder struct {
 	mu             sync.Mutex
 	call           localcall.RecordedCall
 	received, sent int
@@ -23,35 +23,35 @@ type hearing struct {
 	announcement   []int16
 }
 
-func (h *hearing) PrepareRecording(string) {}
+func (h *countingRecorder) PrepareRecording(string) {}
 
-func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
+func (h *countingRecorder) Record(call localcall.RecordedCall) localcall.Recording {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.call = call
 	return h
 }
 
-func (h *hearing) Announcement() []int16 { return h.announcement }
+func (h *countingRecorder) Announcement() []int16 { return h.announcement }
 
-func (h *hearing) Begin(media sip.NegotiatedMedia) {
+func (h *countingRecorder) Begin(media sip.NegotiatedMedia) {
 	if len(media.Codecs) == 1 && media.Codecs[0].Same(sip.PCMU()) {
 		h.call.Port.AddTap(h)
 	}
 }
 
-func (h *hearing) SetMedia(sip.NegotiatedMedia) {}
+func (h *countingRecorder) SetMedia(sip.NegotiatedMedia) {}
 
-func (h *hearing) End() {
+func (h *countingRecorder) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended++
 }
 
-func (h *hearing) Received(*rtp.Packet) { h.mu.Lock(); h.received++; h.mu.Unlock() }
-func (h *hearing) Sent(*rtp.Packet)     { h.mu.Lock(); h.sent++; h.mu.Unlock() }
+func (h *countingRecorder) Received(*rtp.Packet) { h.mu.Lock(); h.received++; h.mu.Unlock() }
+func (h *countingRecorder) Sent(*rtp.Packet)     { h.mu.Lock(); h.sent++; h.mu.Unlock() }
 
-func (h *hearing) heard(least int) bool {
+func (h *countingRecorder) heard(least int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.received >= least && h.sent >= least
@@ -59,10 +59,10 @@ func (h *hearing) heard(least int) bool {
 
 // The caller's voice comes in at the call's port, the provider's goes out.
 func TestAnAISessionIsRecorded(t *testing.T) {
-	h := &hearing{announcement: make([]int16, 800)}
+	h := &countingRecorder{announcement: make([]int16, 800)}
 	p := startProvider(t, 160, echoAudio)
 	e := startService(t, aisession.DefaultSettings(), p)
-	e.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+	e.providers = map[string]aiprovider.Provider{"prov1": configOf(p, "g711_ulaw")}
 
 	server := startSIP(t, 23400, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{

@@ -9,8 +9,8 @@ import (
 // Request has the parameters of a session.
 type Request struct {
 	Provider aiprovider.Provider
-	Ingress  string // one of Ingresses
-	Call     aiprotocol.Call
+	Ingress  string          // one of Ingresses
+	Call     aiprotocol.Call // ids, as the provider gets them
 	// Listens means that the provider only listens to the call, which is one of others. Its mode must be that.
 	Listens bool
 	// SessionID is the id of the session to open, "" for a new one.

@@ -2,110 +2,14 @@ package aisession_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"trunkline/aisession"
 	"trunkline/telephony/audio"
 )
-
-// clearest looks for a tone in frames of a format, 100 ms at a time, and gives
-// the stretch where it stands out most: its amplitude and how many dB. A busy
-// machine may disturb the others.
-func clearest(t *testing.T, format audio.Format, packets [][]byte, hz float64) (amplitude, snr float64) {
-	t.Helper()
-	const window = 4800
-	snr = math.Inf(-1)
-	for pcm := decoded(t, format, packets); len(pcm) >= window; pcm = pcm[window:] {
-		if a, db := fitted(pcm[:window], hz); db > snr {
-			amplitude, snr = a, db
-		}
-	}
-	return amplitude, snr
-}
-
-// hearsTone waits until a tone of 440 Hz and amplitude 9000 is received without disturbance. A busy
-// machine may disturb it for some time.
-func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() [][]byte) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		amplitude, snr := clearest(t, format, sofar(), 440)
-		if amplitude > 7500 && amplitude < 10500 && snr > least {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the tone: amplitude %.0f, want 9000; signal to noise %.1f dB, want %.0f", amplitude, snr, least)
-		}
-	}
-}
-
-// audio is the audio of media messages.
-func (v *fakeConnection) audio() (packets [][]byte) {
-	for _, m := range v.received() {
-		if m.event == "media" {
-			packets = append(packets, m.audio)
-		}
-	}
-	return packets
-}
-
-// decoded is packets as samples at 48 kHz.
-func decoded(t *testing.T, format audio.Format, packets [][]byte) (pcm []float64) {
-	t.Helper()
-	path, err := audio.NewTranscoder(format, audio.Format{Encoding: audio.PCM16, Rate: 48000})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, packet := range packets {
-		if err := path.Decode(packet); err != nil {
-			t.Fatal(err)
-		}
-
-		raw, err := path.EncodeFrame(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		for ; len(raw) >= 2; raw = raw[2:] {
-			pcm = append(pcm, float64(int16(uint16(raw[0])|uint16(raw[1])<<8)))
-		}
-	}
-
-	return pcm
-}
-
-func fitted(pcm []float64, hz float64) (amplitude, snr float64) {
-	var sin, cos, rest float64
-	for i, s := range pcm {
-		sin += s * math.Sin(2*math.Pi*hz*float64(i)/48000)
-		cos += s * math.Cos(2*math.Pi*hz*float64(i)/48000)
-	}
-
-	n := float64(len(pcm))
-	sin, cos = 2*sin/n, 2*cos/n
-	for i, s := range pcm {
-		phase := 2 * math.Pi * hz * float64(i) / 48000
-		d := s - sin*math.Sin(phase) - cos*math.Cos(phase)
-		rest += d * d
-	}
-
-	amplitude = math.Hypot(sin, cos)
-	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(rest/n+1e-9))
-}
-
-// packetsOf cuts mu-law into frames.
-func packetsOf(sound []byte) (packets [][]byte) {
-	for ; len(sound) >= 160; sound = sound[160:] {
-		packets = append(packets, sound[:160])
-	}
-	return packets
-}
 
 func TestASessionIsStartMediaHangupClose(t *testing.T) {
 	for _, encoding := range []string{"pcm16", "g711_ulaw", "opus"} {
@@ -116,7 +20,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				frame := map[string]int{"pcm16": 960, "g711_ulaw": 160}[encoding]
 				p := startProvider(t, frame, nil)
 				h := startService(t, aisession.DefaultSettings(), p)
-				run := h.start(request(account(p, encoding), format))
+				run := h.start(request(configOf(p, encoding), format))
 				v := p.nextConnection()
 				least := 30.0
 
@@ -124,7 +28,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 					least = 8
 				}
 
-				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: account(p, encoding).Format.SampleRate}
+				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: configOf(p, encoding).Format.SampleRate}
 				hearsTone(t, to, least, v.audio)
 				run.ReceiveDTMF('5', 180*time.Millisecond)
 				v.waitFor(t, "dtmf", 1)
@@ -136,7 +40,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				messages := v.waitHangup(t, "USER_BUSY")
 				want := fmt.Sprintf(
 					`{"callId":"call-1","otherLegCallId":"","callerIdNumber":"+4930123456","calleeIdNumber":"ai-prov1","accountId":"demo","mediaFormat":{"encoding":"%s","sampleRate":%d}}`,
-					encoding, account(p, encoding).Format.SampleRate)
+					encoding, configOf(p, encoding).Format.SampleRate)
 				if string(messages[0].body) != want {
 					t.Errorf("start is %s", messages[0].body)
 				}
@@ -189,7 +93,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			})
 
 			h := startService(t, aisession.DefaultSettings(), p)
-			run := h.start(request(account(p, encoding), ulaw))
+			run := h.start(request(configOf(p, encoding), ulaw))
 			v := p.nextConnection()
 
 			loud := func() (n int) {
@@ -243,7 +147,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	}
 
 	h := startService(t, aisession.DefaultSettings(), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	run := h.start(request(configOf(p, "g711_ulaw"), ulaw))
 	v := p.nextConnection()
 	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 	run.end(t, "")
@@ -251,202 +155,5 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 
 	if h.metric("trunkline_aisession_first_audio_seconds") != 1 {
 		t.Error("the time to the first audio was not measured")
-	}
-}
-
-func TestEventsTellOfASession(t *testing.T) {
-	p := startProvider(t, 160, nil)
-	h := startService(t, aisession.DefaultSettings(), p)
-	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	p.nextConnection().waitFor(t, "media", 1)
-	run.end(t, "")
-	until(t, "two events", func() bool { return len(h.events.all()) == 2 })
-	sent := h.events.all()
-
-	for i, state := range []string{"started", "ended"} {
-		if sent[i]["event"] != "ai.session" || sent[i]["state"] != state || sent[i]["provider_id"] != "prov1" ||
-			sent[i]["call_id"] != "call-1" || sent[i]["session_id"] != run.ID() {
-			t.Errorf("event %d: %v", i, sent[i])
-		}
-	}
-
-	if sent[1]["reason"] != "caller_hangup" || sent[1]["duration"].(float64) <= 0 {
-		t.Errorf("ended: %v", sent[1])
-	}
-	if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 ||
-		h.metric("trunkline_aisession_ended_total", "reason", "caller_hangup") != 1 {
-		t.Error("the metrics do not agree")
-	}
-}
-
-func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
-	const audioMs = 20_000
-	// behave sends audio, and its events when the caller has heard the beginning. It waits for the
-	// answers if there must be some.
-	behave := func(played <-chan struct{}, answered bool) func(*fakeConnection) {
-		return func(v *fakeConnection) {
-			_ = v.sendAudio(make([]byte, 8*audioMs))
-			select {
-			case <-played:
-			case <-v.done:
-			}
-
-			for _, m := range []struct {
-				text   string
-				answer string // before the next message
-			}{
-				{`{"event":"mark","mark":{"name":"late"}}`, ""}, {`{"event":"dtmf","dtmf":{"digit":"7"}}`, ""},
-				{`{"event":"clear","clear":{}}`, "cleared"}, {`{"event":"mark","mark":{"name":"now"}}`, `"now"`},
-				{`{"event":"transfer","transfer":{"destination":"1002"}}`, "transfer"},
-				{`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`, ""},
-			} {
-				_ = v.send(m.text)
-				come := func(h receivedMessage) bool {
-					return h.event == m.answer ||
-						strings.Contains(string(h.body), m.answer)
-				}
-
-				for answered && m.answer != "" && !slices.ContainsFunc(v.received(), come) {
-					select {
-					case <-v.done:
-						return
-					case <-time.After(5 * time.Millisecond):
-					}
-				}
-			}
-		}
-	}
-
-	hears := func(t *testing.T, run *runningSession) {
-		until(t, "200 ms of audio", func() bool { return bytes.Count(run.phone.playedAudio(), []byte{0}) >= 1600 })
-	}
-	t.Run("not opted in", func(t *testing.T) {
-		t.Parallel()
-		played := make(chan struct{})
-		p := startProvider(t, 160, behave(played, false))
-		h := startService(t, aisession.DefaultSettings(), p)
-		run := h.start(request(account(p, "g711_ulaw"), ulaw))
-		v := p.nextConnection()
-		hears(t, run)
-		close(played)
-		until(t, "messages to be ignored", func() bool {
-			return h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event") == 6
-		})
-		v.waitFor(t, "media", 20) // the session continues
-		run.end(t, "")
-
-		for _, m := range v.waitHangup(t, "NORMAL_CLEARING") {
-			if m.event != "start" && m.event != "media" && m.event != "hangup" {
-				t.Errorf("got %s", m.event)
-			}
-		}
-
-		if len(run.phone.pressed) > 0 || len(run.phone.transfers) > 0 {
-			t.Error("the provider had its way with the call")
-		}
-		if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got != 6 {
-			t.Errorf("%g messages ignored", got)
-		}
-	})
-
-	t.Run("opted in", func(t *testing.T) {
-		t.Parallel()
-		played := make(chan struct{})
-		p := startProvider(t, 160, behave(played, true))
-		p.extensions = true
-		h := startService(t, aisession.DefaultSettings(), p)
-		with := account(p, "g711_ulaw")
-		with.Extensions = true
-		session := request(with, ulaw)
-		run := h.start(session)
-		run.phone.mu.Lock()
-		run.phone.refuse = true
-		run.phone.mu.Unlock()
-
-		v := p.nextConnection()
-		hears(t, run)
-		close(played)
-
-		if e := run.wait(t); e.Reason != aisession.ProviderHungUp || e.Cause != "USER_BUSY" {
-			t.Errorf("ended: %+v", e)
-		}
-
-		var said []string
-		for _, m := range v.waitHangup(t, "USER_BUSY") {
-			if m.event == "media" {
-				continue
-			}
-
-			said = append(said, m.event)
-			switch m.event {
-			case "cleared":
-				var c struct{ PlayedMs, DroppedMs int }
-				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= audioMs ||
-					c.PlayedMs+c.DroppedMs != audioMs {
-					t.Errorf("cleared: %s", m.body)
-				}
-			case "transfer":
-				if string(m.body) != `{"destination":"1002","error":"nobody is there"}` {
-					t.Errorf("transfer: %s", m.body)
-				}
-			case "mark":
-				var mark struct {
-					Name     string
-					PlayedMs int
-				}
-				if err := json.Unmarshal(m.body, &mark); err != nil || mark.PlayedMs < 150 || mark.PlayedMs >= audioMs {
-					t.Errorf("mark: %s", m.body)
-				}
-			}
-		}
-
-		if fmt.Sprint(said) != "[start mark cleared mark transfer hangup]" {
-			t.Errorf("said %v", said)
-		}
-		if string(run.phone.pressed) != "7" || fmt.Sprint(run.phone.transfers) != "[1002]" {
-			t.Errorf("pressed %q, transferred to %v", run.phone.pressed, run.phone.transfers)
-		}
-	})
-
-	t.Run("a transfer that works ends the session", func(t *testing.T) {
-		t.Parallel()
-		p := startProvider(t, 160,
-			func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
-		h := startService(t, aisession.DefaultSettings(), p)
-		with := account(p, "g711_ulaw")
-		with.Extensions = true
-		run := h.start(request(with, ulaw))
-		if e := run.wait(t); e.Reason != aisession.Transferred {
-			t.Errorf("ended: %+v", e)
-		}
-
-		p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
-		if len(run.phone.endings) != 0 {
-			t.Error("a call that was handed on was released")
-		}
-	})
-}
-
-func TestALongTestOfAProvider(t *testing.T) {
-	p := startProvider(t, 160, nil)
-	p.behave = func(v *fakeConnection) {
-		time.Sleep(100 * time.Millisecond)
-		_ = v.sendAudio(make([]byte, 160))
-	}
-
-	h := startService(t, aisession.DefaultSettings(), p)
-	report, err := h.TestProvider(t.Context(), account(p, "g711_ulaw"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if !report.OK || report.ConnectMS <= 0 || report.Error != "" ||
-		fmt.Sprint(report.Events) != "[start media media hangup]" {
-		t.Errorf("report: %+v", report)
-	}
-
-	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
-	if len(h.events.all()) != 0 {
-		t.Error("a test was published on the channel")
 	}
 }

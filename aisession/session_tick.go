@@ -17,6 +17,7 @@ const (
 	opusCost    = 8
 )
 
+// tickCost returns the cost of the session's ticks.
 func (s *Session) tickCost() int {
 	if s.request.Format.Encoding == audio.Opus || s.request.Provider.Format.Encoding == aiprotocol.Opus {
 		return opusCost
@@ -32,22 +33,6 @@ func (s *Session) tick(now time.Time, buffer []byte) {
 		s.endWithFallback(InternalError)
 	}
 }
-
-// Places of recovered panics.
-const (
-	placeTick    = "ai_session"
-	placeIngress = "ai_ingress"
-)
-
-// RunRecovered runs a part of the ingress that serves the session. A panic in it ends the session.
-func (s *Session) RunRecovered(f func()) {
-	if s.service.panics.Do(placeIngress, f) {
-		s.endWithFallback(InternalError)
-	}
-}
-
-// RunRecovered runs a part of an ingress that has no session yet. A panic in it is counted and logged.
-func (s *Service) RunRecovered(f func()) { s.panics.Do(placeIngress, f) }
 
 func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	s.tickMu.Lock()
@@ -73,6 +58,7 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	}
 }
 
+// tickToProvider sends the provider the next frame of one voice.
 func (s *Session) tickToProvider(t *track, now time.Time) {
 	for want := t.toProvider.SamplesNeeded(); want > 0; want = t.toProvider.SamplesNeeded() {
 		payload, missing := t.jitter.Next(s.scratch[:0], want)
@@ -104,11 +90,12 @@ func (s *Session) tickToProvider(t *track, now time.Time) {
 	}
 }
 
+// tickToCall plays the provider's next frame, or silence, to the caller.
 func (s *Session) tickToCall(now time.Time) {
 	for want := s.toCall.SamplesNeeded(); want > 0; want = s.toCall.SamplesNeeded() {
-		piece, turn := s.playout.takeAudio(s.scratch[:0], want, now)
+		piece, transitions := s.playout.takeAudio(s.scratch[:0], want, now)
 		s.scratch = piece[:0]
-		s.observeTransitions(turn, now)
+		s.observeTransitions(transitions, now)
 
 		if len(piece) == 0 {
 			s.toCall.AddSilence(want)
@@ -130,6 +117,7 @@ func (s *Session) tickToCall(now time.Time) {
 	}
 }
 
+// observeTransitions counts gaps in the provider's audio, and measures how fast it answers.
 func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 	switch {
 	case t.started && t.afterGap:
@@ -141,16 +129,16 @@ func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 }
 
 // sendMarks sends the marks that have been played. Where the platform queues audio, they wait until it has played
-// them. Called with tickMu locked.
+// them. The caller holds tickMu.
 func (s *Session) sendMarks() {
 	queueing, queues := s.call.(QueueingCall)
 	for {
-		mark, then, reached := s.playout.nextMark()
+		mark, request, reached := s.playout.nextMark()
 		if !reached {
 			return
 		}
 
-		report := func() { s.reportMark(mark, then) }
+		report := func() { s.reportMark(mark, request) }
 		if queues {
 			queueing.AfterPlayed(report)
 		} else {
@@ -160,11 +148,11 @@ func (s *Session) sendMarks() {
 }
 
 // reportMark tells the provider of a mark, or carries out the request that waited for it.
-func (s *Session) reportMark(mark aiprotocol.Mark, then *aiprotocol.Message) {
+func (s *Session) reportMark(mark aiprotocol.Mark, request *aiprotocol.Message) {
 	c := s.connection.Load()
 	switch {
-	case then != nil:
-		s.handleRequest(then)
+	case request != nil:
+		s.handleRequest(request)
 	case c != nil:
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventMark, Mark: mark})
 	}

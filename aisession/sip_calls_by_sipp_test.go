@@ -61,7 +61,7 @@ func TestManyCallsBySipp(t *testing.T) {
 	)
 	p := startForeignProvider(t, "node", "testdata/provider.js")
 	h := startService(t, aisession.DefaultSettings(), nil)
-	h.providers = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
+	h.providers = map[string]aiprovider.Provider{"prov1": p.config("g711_ulaw")}
 	server := startSIP(t, 26000, sipHandler(h))
 	settled := func() bool {
 		return h.metric("trunkline_aisession_active", "ingress", "sip") == 0 && server.portsInUse(t) == 0
@@ -130,7 +130,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 			}
 
 			h := startService(t, aisession.DefaultSettings(), p)
-			with := account(p, "g711_ulaw")
+			with := configOf(p, "g711_ulaw")
 			with.Extensions = true
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			server := startSIP(t, 27000, sipHandler(h))

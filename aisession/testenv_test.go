@@ -49,13 +49,13 @@ type testEnv struct {
 	registry  *prometheus.Registry
 	events    *events
 	providers map[string]aiprovider.Provider
-	allow     []netip.Prefix
+	allow     []netip.Prefix // that providers may be in
 	redis     *miniredis.Miniredis
 	stop      context.CancelFunc
 	stopped   chan struct{}
 }
 
-// Open implements aisession.Providers.
+// provider returns one of providers.
 func (h *testEnv) provider(id string) (aiprovider.Provider, error) {
 	if p, ok := h.providers[id]; ok {
 		return p, nil
@@ -63,6 +63,7 @@ func (h *testEnv) provider(id string) (aiprovider.Provider, error) {
 	return aiprovider.Provider{}, fault.NotFound("AI provider not found")
 }
 
+// envProviders implements aisession.Providers.
 type envProviders struct{ *testEnv }
 
 func (p envProviders) Open(_ context.Context, id string) (aiprovider.Provider, error) {
@@ -76,7 +77,7 @@ func (p envProviders) Guard(aiprovider.Provider) netguard.Guard {
 type events struct {
 	mu   sync.Mutex
 	sent []map[string]any
-	fail bool
+	fail bool // Publish returns an error
 }
 
 func (e *events) Publish(_ context.Context, account string, data []byte) error {
@@ -228,7 +229,7 @@ type phone struct {
 	mu        sync.Mutex
 	audio     []byte // frames, as they came
 	playedAt  []time.Time
-	sizes     []int
+	sizes     []int // of the frames
 	pressed   []byte
 	transfers []string
 	refuse    bool // transfers
@@ -321,7 +322,8 @@ var (
 	opus = audio.Format{Encoding: audio.Opus, Rate: 48000}
 )
 
-func account(p *provider, encoding string) aiprovider.Provider {
+// configOf returns the configuration of the account "demo" for p as its provider.
+func configOf(p *provider, encoding string) aiprovider.Provider {
 	format, _ := aiprotocol.FormatOf(encoding)
 	return aiprovider.Provider{
 		ID: "prov1", AccountID: "demo", Name: "test", Format: format, URL: p.url(),
@@ -330,6 +332,7 @@ func account(p *provider, encoding string) aiprovider.Provider {
 	}
 }
 
+// request returns the request of a session for a call in the format.
 func request(p aiprovider.Provider, format audio.Format) aisession.Request {
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressSIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456",

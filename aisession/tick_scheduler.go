@@ -41,7 +41,7 @@ type wheelSlot struct {
 	slot              int  // -1 if none
 	callAttached      bool // a call is attached and its packets count
 	awaitsFirstPacket bool // no packet of the call has arrived
-	// first step with a tick: the tick of the current turn ran before the ticks were moved back
+	// notBefore is the first step with a tick: that of the current turn ran before the ticks were moved back.
 	notBefore      int64
 	packets        int           // packets since the ticks were moved or examined
 	shortestWait   time.Duration // shortest wait of these packets for their tick
@@ -49,6 +49,8 @@ type wheelSlot struct {
 	movedForward   bool          // the last move was forward
 }
 
+// wheel ticks the sessions of its slots, one slot after another. A step is the time of one slot: steps are counted from
+// base, and step n ticks slot n modulo slotsPerFrame.
 type wheel struct {
 	base   time.Time     // time of slot 0 in turn 0
 	wake   chan struct{} // signals a new session; holds at most one token
@@ -58,7 +60,7 @@ type wheel struct {
 
 	mu       sync.Mutex
 	slots    [slotsPerFrame][]*Session
-	sessions int
+	sessions int // in all slots
 }
 
 // newTickScheduler returns a tickScheduler whose wheels wait by calling sleep.
@@ -120,11 +122,11 @@ func (t *tickScheduler) startTicks(s *Session, now time.Time) {
 }
 
 // setCallAttached starts or stops aligning a session's ticks to its call's packets.
-func (t *tickScheduler) setCallAttached(s *Session, call bool) {
+func (t *tickScheduler) setCallAttached(s *Session, attached bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.schedule.callAttached, s.schedule.awaitsFirstPacket = call, true
+	s.schedule.callAttached, s.schedule.awaitsFirstPacket = attached, true
 }
 
 // packetArrived moves a session's ticks so that they follow the caller's packets closely. The first
@@ -136,45 +138,45 @@ func (t *tickScheduler) packetArrived(s *Session, now time.Time, missed bool) (b
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	sched := &s.schedule
-	if sched.slot < 0 || !sched.callAttached {
+	schedule := &s.schedule
+	if schedule.slot < 0 || !schedule.callAttached {
 		return false
 	}
 
 	// The time until the slot's next tick, in this turn or the next.
-	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration +
+	wait := (time.Duration(schedule.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration +
 		audio.FrameDuration) % audio.FrameDuration
 	switch {
-	case sched.awaitsFirstPacket:
-		sched.awaitsFirstPacket = false
+	case schedule.awaitsFirstPacket:
+		schedule.awaitsFirstPacket = false
 		w.moveTo(s, w.slotFor(now))
 	// FrameDuration - wait is the time since the slot's last tick.
 	case missed && audio.FrameDuration-wait < maxPacketDelay:
 		w.moveTo(s, w.slotFor(now))
 		// The new slot follows within half a turn: its first tick would be the second for the same frame.
-		sched.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
-		sched.packets, sched.shortestWait = 0, audio.FrameDuration
+		schedule.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
+		schedule.packets, schedule.shortestWait = 0, audio.FrameDuration
 
-		if sched.movedForward {
-			sched.movedForward, sched.watchedPackets = false, min(2*sched.watchedPackets, maxWatched)
+		if schedule.movedForward {
+			schedule.movedForward, schedule.watchedPackets = false, min(2*schedule.watchedPackets, maxWatched)
 		}
 
 		return true
 	default:
-		sched.shortestWait = min(sched.shortestWait, wait)
-		sched.packets++
-		if sched.packets < sched.watchedPackets {
+		schedule.shortestWait = min(schedule.shortestWait, wait)
+		schedule.packets++
+		if schedule.packets < schedule.watchedPackets {
 			return false
 		}
 
-		forward := int((sched.shortestWait - jitterMargin) / slotTime)
+		forward := int((schedule.shortestWait - jitterMargin) / slotTime)
 		if forward > 0 {
-			w.moveTo(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
-			sched.movedForward = true
+			w.moveTo(s, (schedule.slot-forward+slotsPerFrame)%slotsPerFrame)
+			schedule.movedForward = true
 		}
 	}
 
-	sched.packets, sched.shortestWait = 0, audio.FrameDuration
+	schedule.packets, schedule.shortestWait = 0, audio.FrameDuration
 	return false
 }
 
@@ -262,7 +264,7 @@ func (w *wheel) run(ctx context.Context) {
 	}
 }
 
-// currentStep returns the current step.
+// currentStep returns the number of steps that have passed.
 func (w *wheel) currentStep() int64 { return int64(time.Since(w.base) / slotTime) }
 
 // idle reports whether the wheel has no sessions.

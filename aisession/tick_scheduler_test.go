@@ -1,87 +1,16 @@
 package aisession
 
 import (
-	"context"
-	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"trunkline/config/aiprovider"
-	"trunkline/internal/aiprotocol"
-	"trunkline/internal/netguard"
-	"trunkline/internal/wsframe"
 	"trunkline/telephony/audio"
 )
 
 // These tests run on a clock of their own, without sockets.
-
-type emptyDeps struct{}
-
-func (emptyDeps) Open(context.Context, string) (aiprovider.Provider, error) {
-	return aiprovider.Provider{}, nil
-}
-func (emptyDeps) Guard(aiprovider.Provider) netguard.Guard      { return netguard.Guard{} }
-func (emptyDeps) Publish(context.Context, string, []byte) error { return nil }
-
-func newIdleService(t testing.TB) *Service {
-	t.Helper()
-	s, err := New(DefaultSettings(), Deps{
-		Providers: emptyDeps{}, Publisher: emptyDeps{}, Announcements: &RedisAnnouncements{},
-		Leases:  &RedisSessionLeases{},
-		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.scheduler = newTickScheduler(len(s.scheduler.wheels), time.Now(), time.Sleep)
-	return s
-}
-
-func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
-	t.Helper()
-	format, _ := aiprotocol.FormatOf(encoding)
-	session, err := s.newSession(Request{
-		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP,
-		Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, RTPTimestamps: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.scheduler.assign(session)
-	s.scheduler.startTicks(session, time.Now())
-	return session
-}
-
-// runPacer turns the wheels until stop, which waits for them.
-func runPacer(s *Service) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { s.scheduler.run(ctx) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// idleConnection returns a connection that receives nothing and accepts all writes.
-func idleConnection(s *Session) *providerConn {
-	c := newProviderConn(s, idle{}, &nonblockingConn{fd: closedFD})
-	s.connection.Store(c)
-	return c
-}
-
-type idle struct{ net.Conn }
-
-func (idle) Read([]byte) (int, error)    { return 0, errWouldBlock }
-func (idle) Write(b []byte) (int, error) { return len(b), nil }
 
 // player records the times of its frames.
 type player struct {
@@ -108,7 +37,7 @@ func (p *player) Play(frame []byte) {
 func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdleService(t)
-		stop := runPacer(s)
+		stop := turnWheels(s)
 		var sessions []*Session
 		var players []*player
 
@@ -143,7 +72,7 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdleService(t)
-		stop := runPacer(s)
+		stop := turnWheels(s)
 		time.Sleep(7300 * time.Microsecond)
 		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
@@ -181,7 +110,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdleService(t)
-		stop := runPacer(s)
+		stop := turnWheels(s)
 		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 		time.Sleep(time.Second)
@@ -209,74 +138,10 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	})
 }
 
-func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := outage{retryLimit: 10 * time.Second}
-		o.recordLoss(nil)
-		var tries []time.Duration
-
-		for begun := time.Now(); o.waitForRetry(t.Context()); {
-			tries = append(tries, time.Since(begun))
-		}
-
-		early := 0
-		for i, at := range tries {
-			if at < 2*time.Second {
-				early++
-			}
-			if i > 0 && at-tries[i-1] > 2500*time.Millisecond {
-				t.Errorf("%v without a try", at-tries[i-1])
-			}
-		}
-
-		if tries[0] != 0 || early < 4 || len(tries) > 12 || tries[len(tries)-1] > 10*time.Second {
-			t.Errorf("tries at %v", tries)
-		}
-	})
-}
-
-func TestNothingIsAllocatedForATick(t *testing.T) {
-	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
-		s := newIdleService(t)
-		session := newIdleSession(t, s, encoding)
-		session.call = silent{}
-		l := idleConnection(session)
-		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
-		wire := serverFrame(wsframe.Text, true, message)
-
-		packet, n, now := make([]byte, 160), uint32(0), time.Now()
-		packet[0] = 1
-		run := func() {
-			session.ReceiveAudio(n*160, packet)
-			n++
-			l.handleBytes(wire[:n%9+1], now) // in two pieces
-			l.handleBytes(wire[n%9+1:], now)
-			now = now.Add(audio.FrameDuration)
-			session.tick(now, nil)
-		}
-
-		for range 10 {
-			run()
-		}
-
-		if got := testing.AllocsPerRun(200, run); got != 0 {
-			t.Errorf("%s: %g allocations for a frame each way", encoding, got)
-		}
-	}
-}
-
-// silent plays nothing.
-type silent struct{}
-
-func (silent) Play([]byte)                                         {}
-func (silent) SendDTMF(context.Context, byte, time.Duration) error { return nil }
-func (silent) Transfer(context.Context, string) error              { return nil }
-func (silent) Release(Ending)                                      {}
-
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdleService(t)
-		stop := runPacer(s)
+		stop := turnWheels(s)
 		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 
@@ -344,7 +209,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newIdleService(t)
-				stop := runPacer(s)
+				stop := turnWheels(s)
 				session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 				session.attachCall(p)
 				began, wait := time.Now(), time.Duration(0)

@@ -34,7 +34,7 @@ func (s *Session) connectInSpan(ctx context.Context) (*providerConn, error) {
 		return s.connect(ctx)
 	}
 	ctx, span := tracer.StartClient(s.trace.Extract(ctx), "ai_session connect")
-	l, err := s.connect(ctx)
+	c, err := s.connect(ctx)
 	span.End(err)
-	return l, err
+	return c, err
 }

@@ -5,10 +5,10 @@ import "trunkline/telephony/audio"
 // rateConverter converts audio between a message kind's rate and the session's. Asterisk gives the rate with
 // each message and expects audio at the newest one.
 type rateConverter struct {
-	kind                  byte
+	kind                  byte              // of the messages at Asterisk's rate
 	toSession, toAsterisk *audio.Transcoder // toSession is used by the reader, toAsterisk by the session's ticks
-	sessionFrame          []byte
-	asteriskFrame         []byte
+	sessionFrame          []byte            // reused by the reader
+	asteriskFrame         []byte            // reused by the session's ticks
 }
 
 // receiveAudio passes received audio to the session. A change of rate also changes the rate of playback.
@@ -47,11 +47,11 @@ func (c *call) receiveAudio(m message) {
 	}
 }
 
-// newRateConverter returns the converter of a kind, or nil if there is no resampler for it; every kind in rates
-// has one.
-func newRateConverter(kind, session byte) *rateConverter {
+// newRateConverter returns the converter between a kind and that of the session's audio, or nil if there is no
+// resampler for it; every kind in rates has one.
+func newRateConverter(kind, sessionKind byte) *rateConverter {
 	theirs, ours := audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, audio.Format{Encoding: audio.PCM16,
-		Rate: rates[session]}
+		Rate: rates[sessionKind]}
 	in, err := audio.NewTranscoder(theirs, ours)
 	if err != nil {
 		return nil

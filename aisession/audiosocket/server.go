@@ -31,7 +31,7 @@ type Sessions interface {
 	// provider cannot be reached or the process is shutting down, and fault.KindRefused if the
 	// provider refuses.
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-	// RunRecovered recovers a panic in f.
+	// RunRecovered runs f for a call that has no session yet. It recovers, counts and logs a panic.
 	RunRecovered(f func())
 }
 
@@ -40,12 +40,12 @@ type Server struct {
 	sessions Sessions
 	listener net.Listener
 	log      *slog.Logger
-	slots    chan struct{} // one token per connection
-	calls    sync.WaitGroup
+	slots    chan struct{}  // one token per connection; its capacity is the limit
+	calls    sync.WaitGroup // goroutines of connections
 }
 
 const (
-	helloTimeout = 5 * time.Second        // timeout for the UUID
+	helloTimeout = 5 * time.Second        // timeout for a message before the session: the UUID, the first audio
 	rateTimeout  = 300 * time.Millisecond // time to wait for the first audio, which has the rate
 	idleTimeout  = 60 * time.Second       // read timeout; Asterisk sends continuously
 	writeTimeout = 5 * time.Second
@@ -125,7 +125,7 @@ func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// serve handles one call.
+// serve handles one call. An error means that the call was refused.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer interrupt()
@@ -171,7 +171,8 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	return err
 }
 
-// serveSession opens the session and runs it until the call ends. The error is that of the opening.
+// serveSession opens the session and runs it until the call ends. opening is the context of Open, which the end of the
+// call ends. The error is that of the opening.
 func (s *Server) serveSession(ctx, opening context.Context, c *call, r aisession.Request) error {
 	session, err := s.sessions.Open(opening, r)
 	if err != nil {

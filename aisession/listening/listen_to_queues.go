@@ -19,7 +19,7 @@ import (
 const (
 	rulesInterval = 5 * time.Second        // between two readings of the rules
 	callsInterval = 500 * time.Millisecond // between two looks at the calls, while there are rules
-	againAfter    = 2 * time.Second        // until a call that could not be listened to is tried again
+	retryPause    = 2 * time.Second        // until a call that could not be listened to is tried again
 )
 
 // QueueRuleStore has the queues that providers listen to; *aiprovider.Service implements it.
@@ -51,8 +51,8 @@ type QueueRulesDeps struct {
 // once.
 type QueueRules struct {
 	deps     QueueRulesDeps
-	attempts map[listenedCall]*listenAttempts
-	lastRead map[string]*accountCalls // by account
+	attempts map[listenedCall]*listenAttempts // of calls that are in a queue of a rule
+	lastRead map[string]*accountCalls         // by account
 }
 
 // accountCalls are the calls in an account's queues when it had a version of its calls.
@@ -64,7 +64,7 @@ type accountCalls struct {
 
 // listenAttempts counts the tries to have a provider listen to a call.
 type listenAttempts struct {
-	listens   bool
+	listens   bool // the provider listens: no more tries
 	tries     int
 	nextTryAt time.Time
 }
@@ -188,7 +188,7 @@ func (r *QueueRules) listenTo(ctx context.Context, listened listenedCall) {
 		Call: aiprotocol.Call{CallID: listened.call.ID}}
 	err := r.deps.Platform.AddListener(ctx, call, aisession.ListenRequest{SessionID: uuid.NewString(), ByRule: true})
 	attempts.tries++
-	attempts.listens, attempts.nextTryAt = err == nil, time.Now().Add(againAfter)
+	attempts.listens, attempts.nextTryAt = err == nil, time.Now().Add(retryPause)
 	if err != nil && attempts.tries == 2 && ctx.Err() == nil { // at the first, the two may not be connected yet
 		r.deps.Log.WarnContext(ctx, "an AI provider does not hear a call of its queues, retrying while the call lasts",
 			"account_id", listened.call.Account, "provider_id", listened.provider, "call_id", listened.call.ID,

@@ -15,10 +15,11 @@ import (
 // listener is a provider that listens to a call. It implements rtp.Tap, and aisession.Call for a session that
 // only listens.
 type listener struct {
-	session  *aisession.Session // nil while it is opened
-	payloads atomic.Pointer[localcall.Payloads]
+	session  *aisession.Session                 // nil while it is opened
+	payloads atomic.Pointer[localcall.Payloads] // of the call's media; set by useMedia
 }
 
+// useMedia sets the media of the call, by which packets are read.
 func (l *listener) useMedia(media sip.NegotiatedMedia) {
 	payloads := localcall.PayloadsOf(media)
 	l.payloads.Store(&payloads)

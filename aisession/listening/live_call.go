@@ -21,7 +21,7 @@ type liveCall struct {
 
 	mu         sync.Mutex
 	media      sip.NegotiatedMedia
-	begun      bool
+	begun      bool // connected, with media
 	ended      bool
 	listenerOf map[string]*listener // by provider
 }
@@ -59,8 +59,8 @@ func (c *liveCall) End() {
 	c.listeners.calls.Remove(c)
 }
 
-// reserve takes a provider's place at the call, and returns the request of its session.
-func (c *liveCall) reserve(p aiprovider.Provider, l *listener) (aisession.Request, error) {
+// reservePlace takes a provider's place at the call, and returns the request of its session.
+func (c *liveCall) reservePlace(p aiprovider.Provider, l *listener) (aisession.Request, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -97,7 +97,8 @@ func (c *liveCall) begin(l *listener, session *aisession.Session) bool {
 	return true
 }
 
-func (c *liveCall) freeProvider(providerID string) {
+// freePlace frees a provider's place at the call.
+func (c *liveCall) freePlace(providerID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.listenerOf, providerID)

@@ -62,7 +62,7 @@ type StartRequest struct {
 // fault.KindUnavailable if a node does not answer.
 func (l *Listeners) StartListener(ctx context.Context,
 	accountID, callID, providerID string) (sessionID string, err error) {
-	start := StartRequest{accountID, callID, providerID, uuid.NewString()}
+	start := StartRequest{AccountID: accountID, CallID: callID, ProviderID: providerID, SessionID: uuid.NewString()}
 	entry := l.deps.Audit.Entry(ctx, audit.CallMonitor, accountID, "call:"+callID+" ai_provider:"+providerID)
 	err = l.deps.Audit.Act(ctx, &entry, func() error {
 		err := l.startHere(ctx, start)
@@ -130,7 +130,7 @@ func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err erro
 	}
 
 	added := &listener{}
-	request, err := c.reserve(provider, added)
+	request, err := c.reservePlace(provider, added)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err erro
 	request.SessionID = start.SessionID
 	defer func() {
 		if err != nil {
-			c.freeProvider(provider.ID)
+			c.freePlace(provider.ID)
 		}
 	}()
 
@@ -155,7 +155,7 @@ func (l *Listeners) startHere(ctx context.Context, start StartRequest) (err erro
 	go func() { // ends with the session, which ends with the call
 		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), added) })
 		c.Port.RemoveTap(added)
-		c.freeProvider(provider.ID)
+		c.freePlace(provider.ID)
 	}()
 
 	return nil

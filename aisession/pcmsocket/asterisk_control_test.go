@@ -1,15 +1,8 @@
 package pcmsocket
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"net/url"
 	"reflect"
-	"strings"
 	"testing"
-
-	"trunkline/config/aiprovider"
-	"trunkline/telephony/audio"
 )
 
 // The messages are those of Asterisk 23.4.1.
@@ -41,96 +34,4 @@ func TestAsterisksMessages(t *testing.T) {
 			t.Errorf("%q is taken", raw)
 		}
 	}
-}
-
-func TestTheFirstFrame(t *testing.T) {
-	query := url.Values{"callerIdNumber": {"+49"}, "calleeIdNumber": {"7000"}}
-	o, err := newCallStart("media", []byte("MEDIA_START connection_id:m channel_id:1.2 format:slin16 ptime:20"), query,
-		aiprovider.Provider{})
-	if err != nil || o.asterisk == nil || o.asterisk.json || o.fork != nil || o.request.Call.CallID != "1.2" ||
-		o.request.Caller != "+49" ||
-		o.request.Callee != "7000" || o.request.Format != (audio.Format{Encoding: audio.PCM16, Rate: 16000}) {
-		t.Errorf("plain text: %+v, %v", o.request, err)
-	}
-
-	o, err = newCallStart("media",
-		[]byte(`{"event":"MEDIA_START","channel_id":"1.2","format":"ulaw","channel_variables":{"X-A":"b","OTHER":"c"}}`),
-		nil, aiprovider.Provider{})
-	if err != nil || o.asterisk == nil || !o.asterisk.json || o.request.Format.Encoding != audio.ULaw ||
-		!reflect.DeepEqual(o.request.Parameters, map[string]string{"X-A": "b"}) {
-		t.Errorf("JSON: %+v, %v", o.request, err)
-	}
-
-	o, err = newCallStart(audioForkProtocol, []byte(`{"callId":"c","sampleRate":16000}`), nil, aiprovider.Provider{})
-	if err != nil || o.fork == nil || o.asterisk != nil || o.fork.rate != 16000 {
-		t.Errorf("mod_audio_fork: %+v, %v", o, err)
-	}
-
-	o, err = newCallStart(audioForkProtocol, []byte(`{"callId":"c","bidirectional":true}`), nil, aiprovider.Provider{})
-	if err != nil || o.fork != nil {
-		t.Errorf("mod_audio_fork that plays frames: %+v, %v", o, err)
-	}
-
-	for _, raw := range []string{
-		"MEDIA_START channel_id:1.2 format:g722", "MEDIA_START channel_id:1.2 format:slin44", "MEDIA_START format:slin",
-		"MEDIA_XON", "{}",
-		"MEDIA_START channel_id:1.2 format:slinx",
-	} {
-		if _, err := newCallStart("media", []byte(raw), nil, aiprovider.Provider{}); err == nil {
-			t.Errorf("%s is taken", raw)
-		}
-	}
-}
-
-func TestForksFiles(t *testing.T) {
-	f := &audioFork{rate: 8000}
-	loud, silent := []byte(strings.Repeat("\x01\x20", 160)), make([]byte, 320)
-	var messages []string
-
-	for i := range 40 {
-		frame := loud
-		if i >= 30 {
-			frame = silent
-		}
-		if message := f.add(frame); message != nil {
-			messages = append(messages, string(message))
-		}
-	}
-
-	size := 0
-	for _, message := range messages {
-		var m struct {
-			Type string
-			Data struct {
-				AudioContentType, AudioContent string
-				SampleRate                     int
-			}
-		}
-		if err := json.Unmarshal([]byte(message), &m); err != nil || m.Type != "playAudio" ||
-			m.Data.AudioContentType != "raw" || m.Data.SampleRate != 8000 {
-			t.Fatalf("%s: %v", message, err)
-		}
-
-		raw, err := base64.StdEncoding.DecodeString(m.Data.AudioContent)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		size += len(raw)
-	}
-
-	if len(messages) != 2 || size != 30*320 {
-		t.Errorf("%d messages with %d bytes", len(messages), size)
-	}
-}
-
-func FuzzFirstFrame(f *testing.F) {
-	f.Add("media", []byte("MEDIA_START channel_id:1.2 format:slin16"))
-	f.Add("", []byte(`{"callId":"c"}`))
-	f.Fuzz(func(t *testing.T, subprotocol string, raw []byte) {
-		o, err := newCallStart(subprotocol, raw, nil, aiprovider.Provider{})
-		if err == nil && (o.request.Call.CallID == "" || o.request.Format.Validate() != nil) {
-			t.Errorf("took %+v", o.request)
-		}
-	})
 }

@@ -16,9 +16,9 @@ const framesPerFile = 25 // 500 ms
 
 // audioFork collects audio for mod_audio_fork.
 type audioFork struct {
-	rate   int
-	audio  []byte
-	frames int
+	rate   int    // Hz
+	audio  []byte // of the file that is being collected
+	frames int    // in audio
 }
 
 // add adds a frame and returns the message that is due, if any. Silence between pieces is not sent.

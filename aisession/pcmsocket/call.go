@@ -13,7 +13,6 @@ import (
 	"trunkline/aisession/streamed"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
-	"trunkline/telephony/audio"
 )
 
 // call implements aisession.Call for one media WebSocket.
@@ -56,40 +55,6 @@ func newCall(ws *websocket.Conn, session *streamed.CallSession, start callStart)
 
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
-}
-
-// newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
-func newSplitter(session *streamed.CallSession, start callStart) *streamed.FrameSplitter {
-	if !start.request.Listens {
-		return streamed.NewFrameSplitter(session, start.request.Format, 1)
-	}
-	voices := &voiceSeparator{CallSession: session, format: start.request.Format, voices: start.voices}
-	return streamed.NewFrameSplitter(voices, start.request.Format, len(start.voices))
-}
-
-// voiceSeparator passes samples that alternate between voices to a session that listens.
-type voiceSeparator struct {
-	*streamed.CallSession
-	format audio.Format
-	voices []int
-	buffer []byte
-}
-
-// ReceiveAudio implements streamed.Session.
-func (v *voiceSeparator) ReceiveAudio(timestamp uint32, payload []byte) {
-	session := v.Session()
-	if session == nil {
-		return
-	}
-
-	size := v.format.FrameBytes() / audio.FrameSamples(v.format.Rate)
-	for channel, voice := range v.voices {
-		v.buffer = v.buffer[:0]
-		for at := channel * size; at < len(payload); at += size * len(v.voices) {
-			v.buffer = append(v.buffer, payload[at:at+size]...)
-		}
-		session.ReceiveVoice(voice, v.format, timestamp, v.buffer)
-	}
 }
 
 // extendReadDeadline extends the read deadline unless the final one is set.

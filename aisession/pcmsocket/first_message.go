@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,7 +33,7 @@ type firstMessage struct {
 	// SessionID is the id of the session if Trunkline has asked the platform for the call; "": a new one.
 	SessionID string `json:"sessionId"`
 
-	parameters map[string]string
+	parameters map[string]string // the fields named X-*; nil: none
 }
 
 const (
@@ -44,50 +43,50 @@ const (
 )
 
 func parseFirstMessage(raw []byte) (firstMessage, error) {
-	h := firstMessage{SampleRate: 8000}
-	if len(raw) > maxFirstMessageBytes || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
-		return h, errors.New("the first frame must be a JSON object with callId")
+	m := firstMessage{SampleRate: 8000}
+	if len(raw) > maxFirstMessageBytes || !utf8.Valid(raw) || json.Unmarshal(raw, &m) != nil {
+		return m, errors.New("the first frame must be a JSON object with callId")
 	}
-	if err := h.checkTexts(); err != nil {
-		return h, err
+	if err := m.checkTexts(); err != nil {
+		return m, err
 	}
-	if h.format().Validate() != nil {
-		return h, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
+	if m.format().Validate() != nil {
+		return m, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
 	}
 
-	h.parameters = parametersOf(raw)
-	return h, nil
+	m.parameters = parametersOf(raw)
+	return m, nil
 }
 
 // checkVoices checks which voices the audio has: both, or another than the caller's, only for a provider that
 // listens.
-func (h firstMessage) checkVoices(p aiprovider.Provider) error {
+func (m firstMessage) checkVoices(p aiprovider.Provider) error {
 	switch {
-	case h.Channels < 0 || h.Channels > 2:
+	case m.Channels < 0 || m.Channels > 2:
 		return errors.New("channels must be 1 or 2")
-	case h.Track != aiprotocol.NoTrack && h.Track != aiprotocol.TrackCaller && h.Track != aiprotocol.TrackCallee:
+	case m.Track != aiprotocol.NoTrack && m.Track != aiprotocol.TrackCaller && m.Track != aiprotocol.TrackCallee:
 		return errors.New("track must be caller or callee")
-	case !p.Listens && (h.Channels == 2 || h.Track == aiprotocol.TrackCallee):
+	case !p.Listens && (m.Channels == 2 || m.Track == aiprotocol.TrackCallee):
 		return errors.New("the provider answers calls: it hears the caller only")
 	}
 	return nil
 }
 
 // checkTexts checks the ids and numbers.
-func (h firstMessage) checkTexts() error {
+func (m firstMessage) checkTexts() error {
 	for name, text := range map[string]string{
-		"callId": h.CallID, "otherLegCallId": h.OtherLegCallID,
-		"callerIdNumber": h.CallerIDNumber, "calleeIdNumber": h.CalleeIDNumber,
+		"callId": m.CallID, "otherLegCallId": m.OtherLegCallID,
+		"callerIdNumber": m.CallerIDNumber, "calleeIdNumber": m.CalleeIDNumber,
 	} {
 		if len(text) > maxFieldBytes || strings.ContainsFunc(text, unicode.IsControl) {
 			return errors.New(name + " is too long or has control characters")
 		}
 	}
 
-	if h.CallID == "" {
+	if m.CallID == "" {
 		return errors.New("callId is required")
 	}
-	if h.SessionID != "" && uuid.Validate(h.SessionID) != nil {
+	if m.SessionID != "" && uuid.Validate(m.SessionID) != nil {
 		return errors.New("sessionId must be a UUID")
 	}
 
@@ -125,50 +124,28 @@ func addParameter(parameters map[string]string, name, text string) map[string]st
 }
 
 // voices returns the voice of each channel.
-func (h firstMessage) voices() []int {
+func (m firstMessage) voices() []int {
 	switch {
-	case h.Channels == 2:
+	case m.Channels == 2:
 		return []int{localcall.Caller, localcall.Callee}
-	case h.Track == aiprotocol.TrackCallee:
+	case m.Track == aiprotocol.TrackCallee:
 		return []int{localcall.Callee}
 	}
 	return []int{localcall.Caller}
 }
 
-func (h firstMessage) format() audio.Format {
-	return audio.Format{Encoding: audio.PCM16, Rate: h.SampleRate}
+func (m firstMessage) format() audio.Format {
+	return audio.Format{Encoding: audio.PCM16, Rate: m.SampleRate}
 }
 
-func (h firstMessage) request(p aiprovider.Provider) aisession.Request {
-	if p.Listens && h.OtherLegCallID != "" { // the call that is heard: its own id is that of the audio
-		h.CallID, h.OtherLegCallID = h.OtherLegCallID, ""
+func (m firstMessage) request(p aiprovider.Provider) aisession.Request {
+	if p.Listens && m.OtherLegCallID != "" { // the call that is heard: its own id is that of the audio
+		m.CallID, m.OtherLegCallID = m.OtherLegCallID, ""
 	}
 	return aisession.Request{
-		SessionID: h.SessionID, Provider: p, Listens: p.Listens, Ingress: aisession.IngressPCMSocket,
-		Format: h.format(),
-		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
-		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber, Parameters: h.parameters,
+		SessionID: m.SessionID, Provider: p, Listens: p.Listens, Ingress: aisession.IngressPCMSocket,
+		Format: m.format(),
+		Call:   aiprotocol.Call{CallID: m.CallID, OtherLegCallID: m.OtherLegCallID},
+		Caller: m.CallerIDNumber, Callee: m.CalleeIDNumber, Parameters: m.parameters,
 	}
-}
-
-// dtmfMessage is a digit of the caller, sent as a text frame.
-type dtmfMessage struct {
-	Event string `json:"event"`
-	DTMF  struct {
-		Digit    string  `json:"digit"`
-		Duration float64 `json:"duration"` // ms
-	} `json:"dtmf"`
-}
-
-const maxDTMFDuration = time.Minute
-
-// parseDTMF parses a text frame. It returns false if the frame is not a DTMF message.
-func parseDTMF(raw []byte) (digit byte, duration time.Duration, ok bool) {
-	var d dtmfMessage
-	if len(raw) > maxFirstMessageBytes || json.Unmarshal(raw, &d) != nil || d.Event != "dtmf" ||
-		!aiprotocol.IsDigit(d.DTMF.Digit) {
-		return 0, 0, false
-	}
-	ms := min(max(d.DTMF.Duration, 0), float64(maxDTMFDuration.Milliseconds()))
-	return d.DTMF.Digit[0], time.Duration(ms) * time.Millisecond, true
 }

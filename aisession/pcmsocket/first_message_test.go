@@ -9,7 +9,7 @@ import (
 	"trunkline/config/aiprovider"
 )
 
-func TestHello(t *testing.T) {
+func TestFirstMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw  string
 		want firstMessage
@@ -45,7 +45,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-func TestVoicesOfAHello(t *testing.T) {
+func TestVoicesOfAFirstMessage(t *testing.T) {
 	for raw, want := range map[string]struct{ answers, listens bool }{
 		`{"callId":"a"}`: {true, true},
 		`{"callId":"a","channels":1,"track":"caller"}`: {true, true},
@@ -55,8 +55,8 @@ func TestVoicesOfAHello(t *testing.T) {
 		`{"callId":"a","channels":-1}`:                 {false, false},
 		`{"callId":"a","track":"inbound"}`:             {false, false},
 	} {
-		h, err := parseFirstMessage([]byte(raw))
-		answers, listens := h.checkVoices(aiprovider.Provider{}) == nil, h.checkVoices(
+		m, err := parseFirstMessage([]byte(raw))
+		answers, listens := m.checkVoices(aiprovider.Provider{}) == nil, m.checkVoices(
 			aiprovider.Provider{Listens: true}) == nil
 		if err != nil || answers != want.answers || listens != want.listens {
 			t.Errorf("%s: %v, a provider that answers takes it: %v, one that listens: %v", raw, err, answers, listens)
@@ -64,32 +64,11 @@ func TestVoicesOfAHello(t *testing.T) {
 	}
 }
 
-func TestDTMF(t *testing.T) {
-	if digit, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"#","duration":180}}`)); !ok ||
-		digit != '#' || duration != 180*time.Millisecond {
-		t.Errorf("got %c, %v, %v", digit, duration, ok)
-	}
-
-	for _, raw := range []string{
-		``, `{}`, `{"event":"dtmf"}`, `{"event":"dtmf","dtmf":{"digit":"12"}}`, `{"event":"dtmf","dtmf":{"digit":"x"}}`,
-		`{"event":"mute","dtmf":{"digit":"1"}}`, `{"event":"dtmf","dtmf":{"digit":1}}`,
-	} {
-		if _, _, ok := parseDTMF([]byte(raw)); ok {
-			t.Errorf("%s was taken", raw)
-		}
-	}
-
-	if _, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"1","duration":1e300}}`)); !ok ||
-		duration != time.Minute {
-		t.Errorf("a press of ages lasts %v", duration)
-	}
-}
-
-func FuzzHello(f *testing.F) {
+func FuzzFirstMessage(f *testing.F) {
 	f.Add([]byte(`{"callId":"a","sampleRate":16000}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if h, err := parseFirstMessage(raw); err == nil && (h.CallID == "" || h.format().Validate() != nil) {
-			t.Errorf("took %+v", h)
+		if m, err := parseFirstMessage(raw); err == nil && (m.CallID == "" || m.format().Validate() != nil) {
+			t.Errorf("took %+v", m)
 		}
 		if _, duration, ok := parseDTMF(raw); ok && (duration < 0 || duration > time.Minute) {
 			t.Errorf("a press of %v", duration)

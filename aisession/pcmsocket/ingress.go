@@ -25,7 +25,7 @@ type Sessions interface {
 	// provider cannot be reached or the process is shutting down, and fault.KindRefused if the
 	// provider refuses.
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-	// RunRecovered recovers a panic in f.
+	// RunRecovered runs f for a call that has no session yet. It recovers, counts and logs a panic.
 	RunRecovered(f func())
 }
 
@@ -40,7 +40,7 @@ func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{session
 
 const (
 	firstMessageTimeout = 5 * time.Second  // timeout for the first frame
-	idleTimeout         = 60 * time.Second // read timeout
+	idleTimeout         = 60 * time.Second // read timeout; a pong extends it too
 	pingInterval        = 20 * time.Second
 	writeTimeout        = 5 * time.Second
 	closeTimeout        = time.Second // time to wait for the client's close frame
@@ -87,60 +87,6 @@ const asteriskProtocol = "media"
 // returnReason is the reason of the close when the call goes on in its dialplan.
 const returnReason = "return"
 
-// callStart has what the first frame of a connection tells.
-type callStart struct {
-	request  aisession.Request
-	voices   []int          // of the channels of the audio, as in aisession.Session.ReceiveVoice
-	asterisk *asteriskQueue // nil: another client
-	fork     *audioFork     // nil: another client
-}
-
-// newCallStart reads the first frame: hello, or Asterisk's MEDIA_START, whose numbers are in the query. The error is
-// for the client.
-func newCallStart(subprotocol string, raw []byte, query url.Values, p aiprovider.Provider) (callStart, error) {
-	start, isJSON, ok := parseAsteriskEvent(raw)
-	if !ok || start.Event != mediaStart {
-		h, err := parseFirstMessage(raw)
-		if err != nil {
-			return callStart{}, err
-		}
-
-		if err := h.checkVoices(p); err != nil {
-			return callStart{}, err
-		}
-
-		o := callStart{request: h.request(p), voices: h.voices()}
-		if subprotocol == audioForkProtocol && !h.Bidirectional {
-			o.fork = &audioFork{rate: h.SampleRate}
-		}
-
-		return o, nil
-	}
-
-	format, err := asteriskFormat(start.Format)
-	if err != nil {
-		return callStart{}, err
-	}
-
-	h := firstMessage{
-		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"),
-		CallerIDNumber: query.Get("callerIdNumber"),
-		CalleeIDNumber: query.Get("calleeIdNumber"), Track: aiprotocol.Track(query.Get("track")),
-		SessionID: query.Get("sessionId"),
-	}
-	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
-		return callStart{}, err
-	}
-
-	for name, value := range start.Variables {
-		h.parameters = addParameter(h.parameters, name, value)
-	}
-
-	o := callStart{request: h.request(p), voices: h.voices(), asterisk: &asteriskQueue{json: isJSON}}
-	o.request.Format = format
-	return o, nil
-}
-
 // handshakeFault returns the fault for a status of the upgrader.
 func handshakeFault(status int, reason error) error {
 	if status == http.StatusInternalServerError {
@@ -180,7 +126,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
 	}
 
-	o, err := newCallStart(ws.Subprotocol(), raw, query, p)
+	start, err := newCallStart(ws.Subprotocol(), raw, query, p)
 	if err != nil {
 		return websocket.ClosePolicyViolation, err.Error()
 	}
@@ -188,14 +134,14 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	c := newCall(ws, streamed.NewCallSession(cancel), o)
+	c := newCall(ws, streamed.NewCallSession(cancel), start)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		c.ReadMessages(i.sessions.RunRecovered, c.handleNext)
 	}()
 
-	code, reason = i.serveSession(ctx, opening, c, o.request)
+	code, reason = i.serveSession(ctx, opening, c, start.request)
 	c.sender.Close()
 	switch {
 	case c.fork != nil:
@@ -228,7 +174,8 @@ func readFirstText(ws *websocket.Conn) ([]byte, error) {
 	return nil, nil
 }
 
-// serveSession opens the session and runs it until the call ends. It returns the close code and reason.
+// serveSession opens the session and runs it until the call ends. opening is the context of Open, which the end of the
+// call ends. It returns the close code and reason.
 func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
 	session, err := i.sessions.Open(opening, r)
 	if err != nil {

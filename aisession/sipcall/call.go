@@ -15,9 +15,9 @@ import (
 // call is a SIP leg that implements aisession.Call.
 type call struct {
 	media        *media
-	hangup       func(sip.Cause)
-	dialTransfer func(ctx context.Context, destination string) error
-	referring    atomic.Bool // a REFER is in progress: the end of the leg may be its result
+	hangup       func(sip.Cause)                                     // ends the leg
+	dialTransfer func(ctx context.Context, destination string) error // transfers the leg, as aisession.Call.Transfer
+	referring    atomic.Bool                                         // a REFER is in progress: the end of the leg may be its result
 }
 
 // Play implements aisession.Call.
@@ -30,7 +30,7 @@ func (c *call) SendDTMF(ctx context.Context, digit byte, duration time.Duration)
 	return c.media.parameters.Load().stream.SendDTMF(ctx, digit, duration)
 }
 
-const maxDestinationBytes = 128 // bytes
+const maxDestinationBytes = 128
 
 // Transfer implements aisession.Call. The error's message is sent to the provider.
 func (c *call) Transfer(ctx context.Context, destination string) error {

@@ -83,8 +83,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		return err
 	}
 
-	recordedBy := cmp.Or(caller.AccountID, provider.AccountID)
-	h.deps.Recorder.PrepareRecording(recordedBy)
+	recordingAccount := cmp.Or(caller.AccountID, provider.AccountID)
+	h.deps.Recorder.PrepareRecording(recordingAccount)
 	port, err := h.deps.Ports.Open()
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	m.session = session
 	agreed := m.agreedMedia // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
-		AccountID: recordedBy, CallID: invite.CallID(), Direction: "inbound",
+		AccountID: recordingAccount, CallID: invite.CallID(), Direction: "inbound",
 		Port:         port,
 		CallerNumber: request.Caller, CalleeNumber: request.Callee,
 	})
@@ -173,6 +173,7 @@ func (h *Handler) findProvider(ctx context.Context, invite *sip.Invite) (aiprovi
 	return h.findVisible(ctx, strings.TrimPrefix(invite.User(), localcall.Prefix), invite.Caller().AccountID)
 }
 
+// findVisible returns a provider that users of callerAccount may call.
 func (h *Handler) findVisible(ctx context.Context, id, callerAccount string) (aiprovider.Provider, error) {
 	p, err := h.deps.Providers.Open(ctx, id)
 	if err == nil && !h.deps.MayCall(callerAccount, p.AccountID) {
@@ -205,55 +206,6 @@ func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) 
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
 		Caller: caller, Callee: callee, Parameters: invite.CustomHeaders(maxParameters, maxParameterBytes),
 	}
-}
-
-// dialledNumber returns the number that was dialled to reach the provider, as given by the PBX that
-// forwarded the call: the user of To, unless it is the provider's own address; else X-Dialled-Number,
-// which a dialplan sets, P-Called-Party-ID (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044),
-// the first that has another address: some switches write the provider's own into these too.
-func dialledNumber(invite *sip.Invite, to string) string {
-	if !strings.HasPrefix(to, localcall.Prefix) {
-		return to
-	}
-
-	number := strings.TrimSpace(invite.Header("X-Dialled-Number"))
-	if number != "" {
-		return number
-	}
-
-	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
-		number := headerUser(invite.Header(name))
-		if number != "" && !strings.HasPrefix(number, localcall.Prefix) {
-			return number
-		}
-	}
-
-	return to
-}
-
-// headerUser returns the user of the first address in a header such as "Bob"
-// <sip:+49301@example.com;user=phone> or <tel:+49301>.
-func headerUser(header string) string {
-	_, inner, ok := strings.Cut(header, "<")
-	if ok {
-		header, _, _ = strings.Cut(inner, ">")
-	}
-
-	scheme, rest, _ := strings.Cut(header, ":")
-	switch strings.ToLower(strings.TrimSpace(scheme)) {
-	case "sip", "sips":
-		user, _, ok := strings.Cut(rest, "@")
-		if !ok {
-			return ""
-		}
-		rest = user
-	case "tel":
-	default:
-		return ""
-	}
-
-	number, _, _ := strings.Cut(rest, ";")
-	return number
 }
 
 // rejectCause returns the cause with which an INVITE is refused for an error.

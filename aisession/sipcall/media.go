@@ -22,12 +22,12 @@ type media struct {
 	// allowedHosts returns the allowed RTP source addresses for an SDP address. It is nil if the PBX sets the
 	// remote address.
 	allowedHosts func(described netip.Addr) []netip.Addr
-	negotiator   *sip.Negotiator
+	negotiator   *sip.Negotiator // nil if the PBX negotiates
 	codec        sip.Codec
-	format       audio.Format
+	format       audio.Format       // of codec
 	session      *aisession.Session // set before the first packet
 	parameters   atomic.Pointer[mediaParameters]
-	agreedMedia  sip.NegotiatedMedia
+	agreedMedia  sip.NegotiatedMedia // of the newest offer and answer
 	recording    localcall.Recording // nil where the PBX records
 }
 
@@ -76,7 +76,7 @@ func preferredCodecs(encoding string) []sip.Codec {
 	return nil
 }
 
-// apply applies a negotiated session.
+// apply applies what an offer and its answer agree on.
 func (m *media) apply(agreed sip.NegotiatedMedia) error {
 	format := agreed.Codecs[0]
 	next := &mediaParameters{
@@ -123,16 +123,16 @@ func (m *media) answerReinvite(_ context.Context, offer *sip.SDP) (*sip.SDP, err
 
 // Receive implements rtp.Receiver.
 func (m *media) Receive(packet *rtp.Packet) {
-	now, agreed := time.Now(), m.parameters.Load()
+	now, parameters := time.Now(), m.parameters.Load()
 	var digit rtp.DTMF
 	var ended bool
 
 	switch {
-	case packet.PayloadType == agreed.audioType:
+	case packet.PayloadType == parameters.audioType:
 		m.session.ReceiveAudio(packet.Timestamp, packet.Payload)
-		digit, ended = agreed.dtmf.CheckTimeout(now)
-	case agreed.eventType != 0 && packet.PayloadType == agreed.eventType:
-		digit, ended = agreed.dtmf.HandleEvent(packet, now)
+		digit, ended = parameters.dtmf.CheckTimeout(now)
+	case parameters.eventType != 0 && packet.PayloadType == parameters.eventType:
+		digit, ended = parameters.dtmf.HandleEvent(packet, now)
 	}
 
 	if ended {

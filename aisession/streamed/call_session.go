@@ -11,8 +11,8 @@ import (
 // CallSession is the session of a call whose connection is read before the session is open, so that a
 // hang-up cancels Service.Open. Audio received before SetSession is dropped.
 type CallSession struct {
-	cancel  context.CancelFunc
-	current atomic.Pointer[aisession.Session]
+	cancel  context.CancelFunc                // ends the context of Service.Open
+	current atomic.Pointer[aisession.Session] // nil before SetSession
 }
 
 // NewCallSession returns a CallSession without a session. cancel ends the context of Service.Open.

@@ -4,6 +4,7 @@ import "trunkline/telephony/audio"
 
 // Session receives audio from a FrameSplitter; *aisession.Session implements it.
 type Session interface {
+	// ReceiveAudio adds samples, which it copies. timestamp counts the samples before them, of one channel.
 	ReceiveAudio(timestamp uint32, payload []byte)
 }
 

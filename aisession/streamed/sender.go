@@ -9,10 +9,10 @@ import (
 type Sender struct {
 	write      func(frame []byte) error
 	wake       chan struct{} // has an element if frames may have been queued since the writer found none
-	free       chan []byte
+	free       chan []byte   // written frames, whose memory Buffer reuses
 	closing    chan struct{} // closed by Close
 	writerDone chan struct{} // closed when the writer has ended
-	once       sync.Once
+	closeOnce  sync.Once
 
 	mu    sync.Mutex
 	queue []queuedFrame
@@ -33,12 +33,12 @@ const (
 // NewSender starts the writer. After write returns an error, nothing more is written and failed is
 // called once.
 func NewSender(write func(frame []byte) error, failed func()) *Sender {
-	o := &Sender{
+	s := &Sender{
 		write: write, wake: make(chan struct{}, 1), free: make(chan []byte, maxFreeBuffers),
 		closing: make(chan struct{}), writerDone: make(chan struct{}),
 	}
-	go o.run(failed)
-	return o
+	go s.run(failed)
+	return s
 }
 
 func (s *Sender) run(failed func()) {
@@ -103,10 +103,10 @@ func (s *Sender) Buffer() []byte {
 }
 
 // Put queues a frame of audio and takes ownership of it. It is for one goroutine at a time.
-func (s *Sender) Put(frame []byte) { s.enqueue(queuedFrame{frame, true}) }
+func (s *Sender) Put(frame []byte) { s.enqueue(queuedFrame{frame: frame, isAudio: true}) }
 
 // PutControl queues a frame that is not audio, which is not dropped to make room for audio. It is otherwise as Put.
-func (s *Sender) PutControl(frame []byte) { s.enqueue(queuedFrame{frame, false}) }
+func (s *Sender) PutControl(frame []byte) { s.enqueue(queuedFrame{frame: frame}) }
 
 func (s *Sender) enqueue(f queuedFrame) {
 	s.mu.Lock()
@@ -133,6 +133,6 @@ func (s *Sender) enqueue(f queuedFrame) {
 
 // Close ends the writer and waits for it. Queued frames are not written.
 func (s *Sender) Close() {
-	s.once.Do(func() { close(s.closing) })
+	s.closeOnce.Do(func() { close(s.closing) })
 	<-s.writerDone
 }

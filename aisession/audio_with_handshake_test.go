@@ -86,7 +86,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 			}()
 
 			h := startService(t, aisession.DefaultSettings(), nil)
-			with := account(startProvider(t, 0, nil), "g711_ulaw")
+			with := configOf(startProvider(t, 0, nil), "g711_ulaw")
 			with.URL = "ws://" + listener.Addr().String()
 			run := h.start(request(with, ulaw))
 			until(t, "the audio to be played", func() bool {

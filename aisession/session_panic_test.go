@@ -19,8 +19,8 @@ func (faultyCall) Play([]byte) { panic("the call failed") }
 func TestAPanicEndsOneSession(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
 	h := startService(t, aisession.DefaultSettings(), p)
-	good := h.start(request(account(p, "g711_ulaw"), ulaw))
-	bad, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
+	good := h.start(request(configOf(p, "g711_ulaw"), ulaw))
+	bad, err := h.Open(context.Background(), request(configOf(p, "g711_ulaw"), ulaw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
 	for range 2 {
-		s, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
+		s, err := h.Open(context.Background(), request(configOf(p, "g711_ulaw"), ulaw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func (f *faultySessions) TakeAnnouncement(ctx context.Context,
 func TestAPanicEndsOneAudioSocket(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
 	h := startService(t, aisession.DefaultSettings(), p)
-	announceCall(t, h, account(p, "pcm16"))
+	announceCall(t, h, configOf(p, "pcm16"))
 	first := dialAudioSocketOf(t, &faultySessions{testEnv: h})
 	id := uuid.MustParse(callUUID)
 	_ = first.send(0x01, id[:])

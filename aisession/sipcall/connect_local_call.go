@@ -24,43 +24,43 @@ func (s *localSession) Cause() sip.Cause { return s.endCause }
 
 // Connect implements localcall.Destination. It opens a session for a call to a provider's address. The
 // error is fault.NotFound if the address has no provider that the caller may see.
-func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Session, error) {
-	provider, err := h.findVisible(ctx, strings.TrimPrefix(l.Destination, localcall.Prefix), l.AccountID)
+func (h *Handler) Connect(ctx context.Context, local localcall.Call) (localcall.Session, error) {
+	provider, err := h.findVisible(ctx, strings.TrimPrefix(local.Destination, localcall.Prefix), local.AccountID)
 	if err != nil {
 		return nil, err
 	}
 
-	m := &media{port: l.Port, codec: l.Negotiated.Codecs[0].Codec}
+	m := &media{port: local.Port, codec: local.Negotiated.Codecs[0].Codec}
 	m.format = localcall.FormatOf(m.codec)
-	if err := m.apply(l.Negotiated); err != nil {
+	if err := m.apply(local.Negotiated); err != nil {
 		return nil, err
 	}
 
 	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
 		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, RTPTimestamps: true,
-		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
-		Caller: l.Caller, Callee: l.Destination,
+		Call:   aiprotocol.Call{CallID: local.CallID, OtherLegCallID: local.OtherLegCallID},
+		Caller: local.Caller, Callee: local.Destination,
 	})
 	if err != nil {
 		return nil, err
 	}
 
 	m.session = session
-	t := &localSession{endSignal: make(chan struct{})}
-	l.Port.SetReceiver(m)
+	connected := &localSession{endSignal: make(chan struct{})}
+	local.Port.SetReceiver(m)
 
 	hungUp := context.AfterFunc(ctx, func() { session.CallEnded(aiprotocol.NormalClearing) })
 	go func() { // ends with the session, which ends with ctx
-		defer close(t.endSignal)
-		defer l.Port.SetReceiver(nil)
+		defer close(connected.endSignal)
+		defer local.Port.SetReceiver(nil)
 		defer hungUp()
 
 		session.RunRecovered(func() {
 			session.Run(context.WithoutCancel(ctx), &call{
-				media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
+				media: m, hangup: func(cause sip.Cause) { connected.endCause = cause }, dialTransfer: local.Transfer,
 			})
 		})
 	}()
 
-	return t, nil
+	return connected, nil
 }
