@@ -40,7 +40,7 @@ type providerConn struct {
 	sendQueue   *sendQueue
 	assembler   messageAssembler
 	handler     *providerMessageHandler
-	connectedAt time.Time
+	connectedAt time.Time     // after the handshake
 	done        chan struct{} // closed when the connection is unusable
 
 	// The following fields are used by the ticks only.

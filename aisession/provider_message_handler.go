@@ -77,6 +77,7 @@ func (r *providerMessageHandler) handleListener(m *aiprotocol.Message) {
 	r.session.reportTranscript(m.Transcript)
 }
 
+// handleMedia plays a piece of the provider's audio.
 func (r *providerMessageHandler) handleMedia(piece []byte) {
 	s, now := r.session, r.now
 	if !s.firstAudioReceived.Load() && s.firstAudioReceived.CompareAndSwap(false, true) {
@@ -99,6 +100,7 @@ func (r *providerMessageHandler) handleMedia(piece []byte) {
 	}
 }
 
+// countMalformed counts an ignored message, and charges the provider for its size in bytes.
 func (r *providerMessageHandler) countMalformed(problem string, size int) {
 	r.session.service.metrics.ignoredMessages.WithLabelValues(problem).Inc()
 	r.throttle.charge(1+float64(size>>10), r.now)

@@ -7,9 +7,9 @@ import "sync"
 type sendQueue struct {
 	mu          sync.Mutex
 	queue       []frame
-	free        [][]byte
-	audioFrames int // audio frames in queue
-	closed      bool
+	free        [][]byte // buffers for new frames
+	audioFrames int      // audio frames in queue
+	closed      bool     // the close frame is queued, or the connection lost
 }
 
 // frame is one encoded WebSocket frame.

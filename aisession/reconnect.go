@@ -19,8 +19,8 @@ const (
 
 // outage is one period without a stable connection.
 type outage struct {
-	retryLimit time.Duration
-	since      time.Time // zero before the first loss; moved by the time connected since
+	retryLimit time.Duration // of the whole outage
+	since      time.Time     // zero before the first loss; moved by the time connected since
 
 	attempted bool // an attempt was made in this outage
 	backoff   retry.Backoff

@@ -88,6 +88,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
+// drain rejects new sessions and waits for the others, which it ends after the drain limit.
 func (s *Service) drain() {
 	s.mu.Lock()
 	s.draining = true
@@ -165,6 +166,7 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	return nil
 }
 
+// newSession returns a session that is neither admitted nor connected.
 func (s *Service) newSession(r Request) (*Session, error) {
 	protocol, known := dialect.Find(r.Provider.Protocol)
 	if !known {

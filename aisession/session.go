@@ -243,6 +243,7 @@ func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
 	return nil, nil
 }
 
+// releaseCall releases a call that was not transferred.
 func (s *Session) releaseCall(call Call) {
 	if s.ending.Reason != Transferred {
 		call.Release(s.ending)
@@ -315,6 +316,7 @@ func (s *Session) newSilenceTicker() (<-chan time.Time, func()) {
 	return ticker.C, ticker.Stop
 }
 
+// checkSilence ends the session if the provider has sent no audio for too long and none is left to play.
 func (s *Session) checkSilence() {
 	since := time.Since(time.Unix(0, s.lastAudioTime.Load()))
 	if since > s.service.settings.SilenceTimeout && !s.playout.hasAudio() {

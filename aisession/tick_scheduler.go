@@ -52,11 +52,11 @@ type wheelSlot struct {
 // wheel ticks the sessions of its slots, one slot after another. A step is the time of one slot: steps are counted from
 // base, and step n ticks slot n modulo slotsPerFrame.
 type wheel struct {
-	base   time.Time     // time of slot 0 in turn 0
-	wake   chan struct{} // signals a new session; holds at most one token
-	sleep  func(time.Duration)
-	load   atomic.Int64 // total cost of its sessions' ticks
-	buffer []byte       // read buffer of the ticks
+	base   time.Time           // time of slot 0 in turn 0
+	wake   chan struct{}       // signals a new session; holds at most one token
+	sleep  func(time.Duration) // sleepFor, except in tests
+	load   atomic.Int64        // total cost of its sessions' ticks
+	buffer []byte              // read buffer of the ticks
 
 	mu       sync.Mutex
 	slots    [slotsPerFrame][]*Session

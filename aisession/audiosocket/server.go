@@ -101,6 +101,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
+// admit serves a connection, or closes it at the limit.
 func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	select {
 	case s.slots <- struct{}{}:

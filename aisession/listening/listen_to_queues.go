@@ -57,7 +57,7 @@ type QueueRules struct {
 
 // accountCalls are the calls in an account's queues when it had a version of its calls.
 type accountCalls struct {
-	version int64
+	version int64 // as returned by Roster.CallsVersion
 	readAt  time.Time
 	calls   []*state.Entry
 }

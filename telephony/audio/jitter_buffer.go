@@ -37,6 +37,7 @@ type JitterBuffer struct {
 	counters        JitterBufferStats
 }
 
+// packet is a packet that waits for its play-out time.
 type packet struct {
 	timestamp uint32
 	samples   int

@@ -71,6 +71,7 @@ func NewWAV(file io.Reader) (*WAV, error) {
 	}
 }
 
+// readWAV fills into from the file. A file that ends first is not a WAV file.
 func readWAV(file io.Reader, into []byte) error {
 	_, err := io.ReadFull(file, into)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

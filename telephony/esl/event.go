@@ -101,6 +101,7 @@ func parseJSON(body []byte) (*Event, error) {
 	return requireName(e)
 }
 
+// jsonValue returns the text of a header's value; of an array, that of its first element.
 func jsonValue(raw json.RawMessage) (string, error) {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {

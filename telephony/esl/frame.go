@@ -87,6 +87,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
+// contentLength returns the Content-Length, 0 without one. It is ErrTooLarge above limit.
 func contentLength(h headers, limit int) (int, error) {
 	text := h.first("Content-Length")
 	if text == "" {

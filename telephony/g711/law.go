@@ -73,6 +73,7 @@ func newConversion(from, to *Law) *Conversion {
 	return &c
 }
 
+// compressULaw returns the code of a sample.
 func compressULaw(s int16) byte {
 	const bias, maxMagnitude = 33, 0x1fff // a magnitude has 13 bits
 	magnitude, sign := int(s), 0x80
@@ -89,6 +90,7 @@ func compressULaw(s int16) byte {
 	return byte((8-segment)<<4 | (0xf - magnitude>>segment&0xf) | sign)
 }
 
+// expandULaw returns the sample of a code.
 func expandULaw(code byte) int16 {
 	inverted := int(^code)
 	exponent := inverted >> 4 & 7
@@ -100,6 +102,7 @@ func expandULaw(code byte) int16 {
 	return int16(magnitude)
 }
 
+// compressALaw returns the code of a sample.
 func compressALaw(s int16) byte {
 	magnitude, sign := int(s), 0x80
 	if s < 0 {
@@ -118,6 +121,7 @@ func compressALaw(s int16) byte {
 	return byte(magnitude|sign) ^ 0x55
 }
 
+// expandALaw returns the sample of a code.
 func expandALaw(code byte) int16 {
 	plain := int(code ^ 0x55)
 	exponent, magnitude := plain>>4&7, plain&0xf

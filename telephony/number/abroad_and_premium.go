@@ -16,6 +16,7 @@ func (p *Plan) Abroad(accountID, number string) bool {
 	return p.mayBeAbroad(accountID, parseDialled(number)) || p.mayBeAbroad(accountID, parseDialled(Plain(number)))
 }
 
+// mayBeAbroad is Abroad for one reading of a number.
 func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 	country := p.country
 	if own, ok := p.accounts[accountID]; ok {
@@ -74,6 +75,7 @@ func digitsInCountry(country, digits string) bool {
 	return err == nil && numberInCountry(country, parsed)
 }
 
+// isInternational reports whether digits can be a number with its country code.
 func isInternational(digits string) bool {
 	parsed, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE

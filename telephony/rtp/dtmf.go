@@ -35,13 +35,13 @@ type DTMFReceiver struct {
 	// Clock is the RTP clock of the events in Hz.
 	Clock uint32
 
-	pressed         bool
-	digit           byte
+	pressed         bool          // a press has begun and not ended
+	digit           byte          // of the present or last press
 	timestamp       uint32        // timestamp of the press, the same in all its packets
 	duration        uint16        // of the present segment so far, in ticks of Clock
 	earlierSegments time.Duration // duration of the earlier segments of a long press
-	lastPacket      time.Time
-	reported        bool // a press was reported, with this timestamp
+	lastPacket      time.Time     // when the last one of the press arrived
+	reported        bool          // a press was reported, with this timestamp
 }
 
 // HandleEvent handles a telephone-event packet. It returns the press that the packet ends, or the previous

@@ -20,6 +20,7 @@ const (
 	dropReasons           // their number
 )
 
+// metrics are those of all ports.
 type metrics struct {
 	inUse, available prometheus.Gauge
 	received, sent   prometheus.Counter

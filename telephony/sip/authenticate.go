@@ -36,8 +36,8 @@ var (
 // expectedCredentials has the values that a request's credentials must match.
 type expectedCredentials struct {
 	source           netip.AddrPort
-	domain, username string // as given in the request
-	challenge        challengeForm
+	domain, username string        // as given in the request
+	challenge        challengeForm // that of the challenge which they answer
 }
 
 // authenticateRequest returns the user whose digest credentials (RFC 7616, qop=auth) the request has. If it

@@ -12,8 +12,8 @@ type tasks struct {
 	panics *panics.Recoverer
 
 	mu      sync.Mutex
-	running int
-	closed  bool
+	running int           // number of tasks
+	closed  bool          // no more are started
 	idle    chan struct{} // closed when closed is set and none runs
 }
 

@@ -55,6 +55,7 @@ func (c Codec) IsTelephoneEvent() bool { return strings.EqualFold(c.Name, nameEv
 // IsG711 reports whether c is PCMU or PCMA.
 func (c Codec) IsG711() bool { return c.Same(PCMU()) || c.Same(PCMA()) }
 
+// findCodec returns the first of the codecs that is the same as wanted.
 func findCodec(codecs []Codec, wanted Codec) (Codec, bool) {
 	i := slices.IndexFunc(codecs, wanted.Same)
 	if i < 0 {

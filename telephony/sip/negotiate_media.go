@@ -107,6 +107,8 @@ func (n *Negotiator) Answer(offer *SDP, prefer ...Codec) (*SDP, NegotiatedMedia,
 	return ours, agreed, nil
 }
 
+// chooseCodec returns the first codec that both sides have: in the order of prefer, then of the offer. It has
+// the payload type of the offer.
 func (n *Negotiator) chooseCodec(offer *SDP, prefer []Codec) (Codec, bool) {
 	for _, wanted := range slices.Concat(prefer, offer.Codecs) {
 		ours, known := findCodec(n.codecs, wanted)

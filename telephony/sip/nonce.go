@@ -23,6 +23,7 @@ type nonces struct {
 	lastSweep time.Time
 }
 
+// nonceUse is what is stored of a nonce that had a valid answer.
 type nonceUse struct {
 	count   int // highest nonce count seen
 	expires time.Time

@@ -58,6 +58,8 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 	}
 }
 
+// beginRefer returns the REFER to a user and a channel of the statuses that the peer reports for it. Other
+// transfers are refused until endRefer.
 func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

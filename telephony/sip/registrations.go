@@ -206,6 +206,7 @@ func (g *Registrations) applyContact(ctx context.Context, current []Binding, b B
 	return append(current, b), nil
 }
 
+// unregister removes bindings, and reports those that were still there.
 func (g *Registrations) unregister(ctx context.Context, gone []Binding, reason UnregisterReason) error {
 	for _, b := range gone {
 		removed, err := g.bindings.Remove(ctx, b)

@@ -50,6 +50,7 @@ func (l *Leg) glareDelay() time.Duration {
 	return rand.N(2000 * time.Millisecond)
 }
 
+// sendReinvite sends an offer in a re-INVITE and returns the answer. It authenticates once.
 func (l *Leg) sendReinvite(offer *SDP) (*SDP, error) {
 	request, err := l.beginOffer(offer)
 	if err != nil {
@@ -83,6 +84,7 @@ func (l *Leg) sendReinvite(offer *SDP) (*SDP, error) {
 	}
 }
 
+// beginOffer returns the re-INVITE with an offer, and rejects other offers until endOffer.
 func (l *Leg) beginOffer(offer *SDP) (*sipmsg.Request, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,6 +146,8 @@ func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, erro
 	}
 }
 
+// handleReinviteResponse returns the answer in the final response. It ends the call if the peer does not know
+// it any more or has accepted the offer without a usable answer.
 func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response,
 	offer *SDP) (*SDP, error) {
 	switch {

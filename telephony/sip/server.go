@@ -38,6 +38,7 @@ type Server struct {
 	cancelHandlers context.CancelFunc
 }
 
+// route is a handler of calls, for the users whose names begin with prefix.
 type route struct {
 	prefix  string
 	handler Handler

@@ -101,6 +101,7 @@ func remoteIP(conn net.Conn) netip.Addr {
 	return remote.Addr().Unmap()
 }
 
+// admit adds an accepted connection. It returns false at the limit of all or of the connection's networks.
 func (l *streamListener) admit(conn *streamConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,9 +26,9 @@ type Call struct {
 	acked          chan struct{}        // closed by the first ACK, as the next two by CANCEL and BYE
 	cancelReceived chan struct{}
 	ended          chan struct{}
-	byeReceived    *sipmsg.Request // nil before ended is closed
-	cancelMessage  *sipmsg.Request // nil before cancelReceived is closed
-	offerHandler   func(r *sipmsg.Request) (body string, status int)
+	byeReceived    *sipmsg.Request                                   // nil before ended is closed
+	cancelMessage  *sipmsg.Request                                   // nil before cancelReceived is closed
+	offerHandler   func(r *sipmsg.Request) (body string, status int) // as in OnOffer
 }
 
 func newCall(p *Phone, callID string) *Call {

@@ -2,7 +2,7 @@ package sipcall
 
 import "testing"
 
-func TestTheAssertedIdentityIsANumber(t *testing.T) {
+func TestUserOfAnAddressHeader(t *testing.T) {
 	for header, want := range map[string]string{
 		`"Bob" <sip:+4930123@example.com;user=phone>`: "+4930123",
 		`<sips:+4930123;cpc=ordinary@example.com>`:    "+4930123",
