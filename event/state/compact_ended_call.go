@@ -167,7 +167,7 @@ func (c *endedCall) entry() Entry {
 	return e
 }
 
-// unpacker reads what compact has written.
+// unpacker reads what compact has written: rest is still to read; id is the entry's, for sameAsID.
 type unpacker struct{ rest, id string }
 
 func (u *unpacker) text() string {

@@ -60,7 +60,7 @@ func (p *Position) Behind(q *Position) bool {
 	return p.processed() < q.processed()
 }
 
-// processed returns SourcePosition as an increasing number.
+// processed returns SourcePosition as an increasing number, -1 if it is unknown.
 func (p *Position) processed() int64 {
 	at, err := event.ParsePosition(p.SourcePosition)
 	if err != nil {

@@ -25,15 +25,15 @@ type Member struct {
 	QueueID       string `json:"queue_id"`
 	InCall        bool   `json:"in_call,omitempty"` // a call of the queue is connected
 	Paused        bool   `json:"paused,omitempty"`
-	Reason        string `json:"reason,omitempty"` // of the pause
-	PausedSince   int64  `json:"paused_since,omitempty"`
-	WrapUpUntilMS int64  `json:"wrap_up_until_ms,omitempty"`
+	Reason        string `json:"reason,omitempty"`           // of the pause
+	PausedSince   int64  `json:"paused_since,omitempty"`     // Unix seconds
+	WrapUpUntilMS int64  `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
 }
 
 // AgentCall is a call of an agent.
 type AgentCall struct {
 	ID      string `json:"id"`
-	Ringing bool   `json:"ringing,omitempty"`
+	Ringing bool   `json:"ringing,omitempty"` // false: the agent talks on it
 }
 
 // shownState is the state that follows from what is known of an agent.
@@ -47,8 +47,8 @@ type shownState struct {
 // facts became known: a call precedes everything; then whether it is at work; then
 // what keeps it from getting calls. now is Unix milliseconds.
 func (k *KnownAgent) combine(now int64) shownState {
-	busy := k.onCall()
-	free, reason := k.withoutCall(now)
+	busy := k.busyState()
+	free, reason := k.stateWithoutCall(now)
 	if busy == "" {
 		return shownState{state: free, reason: reason}
 	}
@@ -61,9 +61,9 @@ func (k *KnownAgent) combine(now int64) shownState {
 	return s
 }
 
-// onCall returns the state for what the agent does: ringing, talking or wrap_up, "" if
+// busyState returns the state for what the agent does: ringing, talking or wrap_up, "" if
 // it does nothing of these.
-func (k *KnownAgent) onCall() event.State {
+func (k *KnownAgent) busyState() event.State {
 	inCall := func(m Member) bool { return m.InCall }
 	talks := func(c AgentCall) bool { return !c.Ringing }
 
@@ -81,8 +81,9 @@ func (k *KnownAgent) onCall() event.State {
 	return ""
 }
 
-// withoutCall returns the state of an agent that does nothing at the moment.
-func (k *KnownAgent) withoutCall(now int64) (event.State, string) {
+// stateWithoutCall returns the state of an agent that does nothing at the moment, and its reason. now is Unix
+// milliseconds.
+func (k *KnownAgent) stateWithoutCall(now int64) (s event.State, reason string) {
 	switch k.Presence {
 	case event.Offline, event.Break:
 		return k.Presence, k.Reason
