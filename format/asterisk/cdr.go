@@ -118,9 +118,9 @@ var causes = map[string]string{
 // channels, which Asterisk made.
 func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 	device, side := deviceOf(channel)
-	owner := strings.HasSuffix(leg, ownerSuffix) || strings.HasSuffix(leg, ownerSuffix+secondSuffix)
+	isOwnersPhone := strings.HasSuffix(leg, ownerSuffix) || strings.HasSuffix(leg, ownerSuffix+secondSuffix)
 	switch {
-	case owner:
+	case isOwnersPhone:
 		row.To = device
 	case extension(f[cdrDestination]) != "":
 		row.To = text(f[cdrDestination])
@@ -129,7 +129,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 	}
 
 	row.Direction = "inbound"
-	if owner || row.OriginationCallID != "" {
+	if isOwnersPhone || row.OriginationCallID != "" {
 		row.Direction = "outbound"
 	}
 
@@ -142,7 +142,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 		}
 	}
 
-	if row.PresenceID == "" && (owner || device == row.From && side == "") {
+	if row.PresenceID == "" && (isOwnersPhone || device == row.From && side == "") {
 		row.PresenceID = device
 	}
 }

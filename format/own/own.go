@@ -48,7 +48,7 @@ const (
 	ownAgent
 	ownQueue
 	ownAction
-	ownAlert
+	ownAlert // the member name: of an alert
 	ownFeed
 	ownInteraction
 )

@@ -1,73 +1,13 @@
 package registry
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
 )
-
-// recorded is when Kafka got the test records: after all captures.
-var recorded = format.CallTimes{Recorded: 1_795_432_000}
-
-// Formats whose records show it in their keys: the records of their golden
-// folders, less those that are broken, are recognised without a header.
-func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
-	for _, f := range Formats() {
-		if f.Internal {
-			continue // only its header makes a record ours
-		}
-
-		paths, _ := filepath.Glob("../*/testdata/" + f.Name + "/*.in.jsonl")
-		total, right := 0, 0
-		for _, path := range paths {
-			in, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			for line := range bytes.Lines(in) {
-				if !readable(f, line) {
-					continue
-				}
-
-				total++
-				if found, _, _ := Recognise(f.Topic, line, new(Scratch)); found == f {
-					right++
-				} else {
-					t.Logf("%s: taken for %v: %.120s", f.Name, found, line)
-				}
-			}
-		}
-
-		if total == 0 || right*10 < total*8 {
-			t.Errorf("%s: %d of %d recognised", f.Name, right, total)
-		}
-	}
-}
-
-func readable(f *format.Format, record []byte) bool {
-	var fields format.Fields
-	if f.DecodeCDR != nil {
-		_, err := f.ReadCDR(record, &fields, recorded)
-		return err == nil
-	}
-	_, err := f.ReadEvent(record, &fields)
-	return err == nil
-}
-
-func TestOwnEventsAreNeverRecognised(t *testing.T) {
-	record := []byte(`{"event":"call.progress","account_id":"acme","timestamp":1795169706}`)
-	if f, _, _ := Recognise(event.TopicRaw, record, new(Scratch)); f != nil {
-		t.Errorf("taken for %q", f.Name)
-	}
-}
 
 func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 	for _, f := range Formats() {
@@ -158,7 +98,7 @@ func TestIDsWithANULAreRejected(t *testing.T) {
 func TestDurationsThatNoCallHasAreUnknown(t *testing.T) {
 	for _, seconds := range []string{"-1", "-9223372036854776", "-9223372036854775808", "31622401", "9223372036854775",
 		"9223372036854775807", "9e18", "1e300"} {
-		for format_, record := range map[string]string{
+		for formatName, record := range map[string]string{
 			"asterisk.ami": `{"Event":"AgentComplete","Queue":"q","Interface":"PJSIP/7","Uniqueid":"1.1","HoldTime":"` +
 				seconds + `","TalkTime":"` + seconds + `"}`,
 			"freeswitch.event": `{"Event-Name":"CHANNEL_HANGUP_COMPLETE","Unique-ID":"c","variable_billsec":"` +
@@ -166,24 +106,13 @@ func TestDurationsThatNoCallHasAreUnknown(t *testing.T) {
 			"kazoo.call_event": `{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":"c","Billing-Seconds":` +
 				seconds + `}`,
 		} {
-			f, _ := Lookup(format_)
+			f, _ := Lookup(formatName)
 			e, err := f.ReadEvent([]byte(record), new(format.Fields))
 			if err != nil || e.Facts.WaitMS.Known || e.Facts.TalkMS.Known {
-				t.Errorf("%s %s: %+v, %v", format_, record, e.Facts, err)
+				t.Errorf("%s %s: %+v, %v", formatName, record, e.Facts, err)
 			}
 		}
 	}
-}
-
-func FuzzRecognise(f *testing.F) {
-	f.Add([]byte(`{"action":"event","data":{"event_category":"x"}}`))
-	f.Fuzz(func(t *testing.T, record []byte) {
-		for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw} {
-			if f, _, _ := Recognise(topic, record, new(Scratch)); f != nil && !json.Valid(record) {
-				t.Fatalf("recognised as %s, but no JSON: %q", f.Name, record)
-			}
-		}
-	})
 }
 
 // specified are the members of a call event, which the last fields are for.

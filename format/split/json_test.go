@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// collect runs a splitter and answers the records, or the message of its fault.
+// collect runs a splitter and returns the records, or the message of its fault.
 func collect(split Splitter, body string) (records []string, fault string) {
 	err := split([]byte(body), Sink{Take: func(record []byte, at int) error {
 		records = append(records, string(record))
