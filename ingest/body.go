@@ -95,6 +95,7 @@ func (i *Ingest) replaceInvalidUTF8(body []byte, memory *reservation) ([]byte, e
 	return valid, nil
 }
 
+// replacement is U+FFFD, which stands for bytes that are not UTF-8.
 const replacement = "\uFFFD"
 
 // bodyError converts an error of reading a body into a fault.
@@ -109,7 +110,7 @@ func bodyError(err error) error {
 	}
 }
 
-// limitReader reads at most left bytes. It returns errBodyTooLarge for more.
+// limitReader reads at most bytesLeft bytes. It returns errBodyTooLarge for more.
 type limitReader struct {
 	from      io.Reader
 	bytesLeft int

@@ -52,8 +52,8 @@ type Row struct {
 	At time.Time `json:"-"`
 }
 
-// content returns the letter as JSON, with key, headers and value if withPayload is set.
-func (l *Letter) content(withPayload bool) Row {
+// toRow returns the letter as JSON, with key, headers and value if withPayload is set.
+func (l *Letter) toRow(withPayload bool) Row {
 	row := Row{
 		Position: l.Position.String(), Time: l.At.UTC().Format(time.RFC3339Nano), At: l.At,
 		Topic: l.Topic, Kind: l.Kind, Reason: l.Reason, Size: l.Size,

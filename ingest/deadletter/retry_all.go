@@ -76,9 +76,9 @@ var errAllSent = fmt.Errorf("all dead letters are sent back")
 type topicRetry struct {
 	*Letters
 	topic      string
-	endOffsets []int64
+	endOffsets []int64 // by partition of cc.dead, at the call of RetryAll
 	progress   func(topic string, partition, n int)
-	cancel     context.CancelCauseFunc
+	cancel     context.CancelCauseFunc // ends the group
 
 	mu        sync.Mutex
 	remaining map[int]bool // partitions with letters that are not sent

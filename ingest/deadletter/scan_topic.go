@@ -92,7 +92,7 @@ func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (m
 
 func isSettlement(r *kafka.Record) bool { return r.Header(event.HeaderSettledOffsets) != nil }
 
-func missing(position event.Position) error {
+func noLetterAt(position event.Position) error {
 	return fault.NotFound("there is no dead letter at %s", position)
 }
 
@@ -104,7 +104,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	}
 
 	if position.Partition >= partitions {
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
@@ -113,7 +113,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	}
 
 	if position.Offset < first || position.Offset >= next {
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	var found *kafka.Record
@@ -123,7 +123,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	case err != nil:
 		return nil, err
 	case found == nil || isSettlement(found):
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	l := newLetter(found)

@@ -78,24 +78,24 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
 	defer cancelWait()
 
-	snapshotErr := make(chan error, 1)
+	snapshotDone := make(chan error, 1)
 	go func() {
 		var err error
 		r.State, err = countState(waitCtx, session)
 		if err != nil {
 			cancelWait() // the check does not wait for an event then
 		}
-		snapshotErr <- err
+		snapshotDone <- err
 	}()
 
 	// Read and Snapshot at the same time, as in a feed.
 	first, err := firstEvent(waitCtx, session)
-	failure := <-snapshotErr
+	snapshotErr := <-snapshotDone
 
 	r.addProblem("closing the connection", session.Close())
-	r.addProblem("reading the platform snapshot", failure)
+	r.addProblem("reading the platform snapshot", snapshotErr)
 	// No event while the check waited is no fault: the platform may be idle.
-	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
+	if snapshotErr != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 

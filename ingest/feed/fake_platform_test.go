@@ -25,7 +25,7 @@ type fakePlatform struct {
 	sessions    map[*fakeSession]bool
 	connects    int
 	objects     map[string]Object
-	asking      func() // called before the answer is made up
+	asking      func() // called before a snapshot is made; nil: nothing
 	asked       func() // called after it
 	plain       bool   // events have no identities
 

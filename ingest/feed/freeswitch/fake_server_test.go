@@ -41,7 +41,7 @@ type fakeSwitch struct {
 	together map[string]int
 
 	mu       sync.Mutex
-	commands []string
+	commands []string // those that it got
 }
 
 // peer is the switch's end of a connection.
@@ -51,6 +51,7 @@ type peer struct {
 	writing sync.Mutex
 }
 
+// say writes to the client.
 func (p *peer) say(format string, args ...any) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -203,6 +204,7 @@ func (f *fakeSwitch) answer(command, answer string) {
 	f.answers[command] = answer
 }
 
+// asked returns how often the switch got a command.
 func (f *fakeSwitch) asked(command string) (times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,12 +330,13 @@ func golden[V any](t *testing.T, name string, values []V) {
 	want, got := lines(t, path), strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for i := range max(len(want), len(got)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("line %d of %s is\n%s, want\n%s", i+1, path, at(got, i), at(want, i))
+			t.Fatalf("line %d of %s is\n%s, want\n%s", i+1, path, lineAt(got, i), lineAt(want, i))
 		}
 	}
 }
 
-func at(lines []string, i int) string {
+// lineAt returns a line, or that it is missing.
+func lineAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}

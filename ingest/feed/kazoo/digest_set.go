@@ -7,8 +7,8 @@ import "sync"
 type digestSet struct {
 	mu    sync.Mutex
 	ring  [prefetch]uint64
-	next  int
-	count map[uint64]int
+	next  int            // index in ring
+	count map[uint64]int // how often each digest is in ring
 }
 
 func (r *digestSet) add(digest uint64) {

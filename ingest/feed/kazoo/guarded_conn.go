@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxFrameBytes = 128 << 10 // bytes of a frame's payload, as negotiated
+	maxFrameBytes = 128 << 10 // of a frame's payload, as negotiated
 	// maxPendingBytes and maxPendingMessages bound what a broker sends and Read has not taken: the
 	// client's own queue has no end, and a broker may ignore the prefetch count.
 	maxPendingBytes    = 64 << 20
@@ -37,10 +37,11 @@ type guardedConn struct {
 	head        []byte // its header and, of a content header, the begin of its payload
 	checkLength int    // length of head at which it is checked
 	rest        int    // bytes after head, with the end octet
-	waiting     uint64 // bytes of the current message's body that are still to come
+	bodyLeft    uint64 // bytes of the current message's body that are still to come
 
-	pendingBytes atomic.Int64
-	pending      atomic.Int64
+	// What the broker has sent and Read of the session has not taken, see take.
+	pendingBytes    atomic.Int64
+	pendingMessages atomic.Int64
 }
 
 func newGuardedConn(conn net.Conn) *guardedConn {
@@ -50,17 +51,17 @@ func newGuardedConn(conn net.Conn) *guardedConn {
 
 // take tells that Read of the session has taken a message.
 func (g *guardedConn) take(bytes int) {
-	g.pending.Add(-1)
+	g.pendingMessages.Add(-1)
 	g.pendingBytes.Add(-int64(bytes))
 }
 
 // Read implements net.Conn. It returns an error for a frame that no broker sends.
 func (g *guardedConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	checked := g.check(b[:n])
-	if checked != nil {
+	checkErr := g.check(b[:n])
+	if checkErr != nil {
 		_ = g.Conn.Close() // the client then reports the error of this Read
-		return 0, checked
+		return 0, checkErr
 	}
 	return n, err
 }
@@ -106,18 +107,18 @@ func (g *guardedConn) checkHead() error {
 	switch {
 	case size > maxFrameBytes:
 		return fmt.Errorf("the broker sent a frame of %d bytes", size)
-	case kind == frameHeartbeat && channel == 0 && size == 0, kind == frameMethod && g.waiting == 0:
+	case kind == frameHeartbeat && channel == 0 && size == 0, kind == frameMethod && g.bodyLeft == 0:
 		return nil
 	case kind == frameMethod && channel != 0: // the rest of a message is not sent, such as when the channel closes
-		g.waiting = 0
+		g.bodyLeft = 0
 		return nil
 	case kind == frameMethod:
 		return nil
-	case kind == frameHeader && channel != 0 && size >= contentSizeBytes && g.waiting == 0:
+	case kind == frameHeader && channel != 0 && size >= contentSizeBytes && g.bodyLeft == 0:
 		g.checkLength, g.rest = frameHeaderBytes+contentSizeBytes, 0
 		return nil
-	case kind == frameBody && channel != 0 && uint64(size) <= g.waiting:
-		g.waiting -= uint64(size)
+	case kind == frameBody && channel != 0 && uint64(size) <= g.bodyLeft:
+		g.bodyLeft -= uint64(size)
 		return nil
 	}
 
@@ -129,8 +130,8 @@ func (g *guardedConn) checkContent(size uint64) error {
 	if size > maxPendingBytes {
 		return fmt.Errorf("the broker announced a message of %d bytes", size)
 	}
-	g.waiting = size
-	if g.pendingBytes.Add(int64(size)) > maxPendingBytes || g.pending.Add(1) > maxPendingMessages {
+	g.bodyLeft = size
+	if g.pendingBytes.Add(int64(size)) > maxPendingBytes || g.pendingMessages.Add(1) > maxPendingMessages {
 		return fmt.Errorf("the broker sends more than was asked for: over %d messages or %d bytes", maxPendingMessages,
 			maxPendingBytes)
 	}

@@ -201,7 +201,7 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 
 // Hostile JSON in a message, and acknowledgements that the broker did not ask for, are harmless.
 func TestHostileMessagesAreStoredOrDropped(t *testing.T) {
-	p := &platform{log: slog.New(slog.DiscardHandler), accounts: names{}}
+	p := &platform{log: slog.New(slog.DiscardHandler), accounts: byName{}}
 	for name, body := range map[string]string{
 		"deep arrays":  strings.Repeat("[", 1<<20),
 		"deep objects": strings.Repeat(`{"Custom-Channel-Vars":`, 200_000),

@@ -83,8 +83,8 @@ func (s *session) order(ctx context.Context, path string, data any) error {
 	return commandError(s.platform.crossbar.Do(ctx, http.MethodPost, path, data, nil))
 }
 
-// retryCommand is the time after which a command whose answer is missing may be asked again.
-const retryCommand = 5 * time.Second
+// retryAfterSilence is the time after which a command whose answer is missing may be asked again.
+const retryAfterSilence = 5 * time.Second
 
 // commandError returns the error of a request with its kind.
 func commandError(err error) error {
@@ -100,5 +100,5 @@ func commandError(err error) error {
 		return fault.New(fault.KindRefused, "Kazoo refused: %s", words)
 	}
 
-	return fault.Unavailable(err, retryCommand, "Kazoo did not answer")
+	return fault.Unavailable(err, retryAfterSilence, "Kazoo did not answer")
 }

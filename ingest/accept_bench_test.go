@@ -13,7 +13,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-func benchmarkAccept(b *testing.B, name, contentType string, body string, records int) {
+// benchmarkAccept measures Accept with a body of so many records of a format.
+func benchmarkAccept(b *testing.B, formatName, contentType, body string, records int) {
 	i := ingestOn(b, DefaultSettings(), &fakeKafka{})
 	i.producer = discard{}
 	i.formats, i.accounts = registry.Lookup, anyAccount{}
@@ -21,7 +22,7 @@ func benchmarkAccept(b *testing.B, name, contentType string, body string, record
 	b.ReportAllocs()
 
 	for b.Loop() {
-		if n, err := i.testAccept(b.Context(), post(name, contentType, body)); n != records || err != nil {
+		if n, err := i.testAccept(b.Context(), post(formatName, contentType, body)); n != records || err != nil {
 			b.Fatal(n, err)
 		}
 	}
@@ -29,6 +30,7 @@ func benchmarkAccept(b *testing.B, name, contentType string, body string, record
 	b.ReportMetric(float64(records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
+// sample returns a file of records of FreeSWITCH.
 func sample(b *testing.B, name string) string {
 	b.Helper()
 	data, err := os.ReadFile("../format/freeswitch/testdata/" + name)

@@ -19,15 +19,16 @@ type difference struct {
 type comparison struct {
 	source     string // of the feed's records
 	entries    map[state.Key]*state.Entry
-	byID       map[objectID][]*state.Entry // in all accounts
-	previous   *comparisonRound            // nil in the first round
-	isChanging func(id string, e *state.Entry) bool
+	byID       map[objectID][]*state.Entry          // in all accounts
+	previous   *comparisonRound                     // nil in the first round
+	isChanging func(id string, e *state.Entry) bool // see compare
 
 	result     comparisonRound
 	endedCalls map[string]bool   // calls that the platform no longer has
 	agents     map[string]Object // of the snapshot
 }
 
+// objectID identifies an object of a platform whose account is not known.
 type objectID struct {
 	kind state.Kind
 	id   string
@@ -42,14 +43,14 @@ type comparisonRound struct {
 
 // compare returns the differences between the snapshot and the entries, calls before agents, because
 // the end of a call changes its agent. A further round compares only the objects that the round before
-// left open. Objects for which skip returns true are left open; e is nil for objects without an entry.
+// left open. Objects for which isChanging returns true are left open; e is nil for objects without an entry.
 // A call ends only if it is missing in two rounds, because a platform may delete it shortly before it
 // sends the event of its end.
-func compare(snapshot Snapshot, entries []*state.Entry, source string, before *comparisonRound,
-	skip func(id string, e *state.Entry) bool) *comparisonRound {
+func compare(snapshot Snapshot, entries []*state.Entry, source string, previous *comparisonRound,
+	isChanging func(id string, e *state.Entry) bool) *comparisonRound {
 	c := &comparison{
-		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before,
-		isChanging: skip,
+		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: previous,
+		isChanging: isChanging,
 		result:     comparisonRound{unsettledIDs: map[string]bool{}, missingCalls: map[state.Key]bool{}},
 		endedCalls: map[string]bool{}, agents: map[string]Object{},
 	}
@@ -77,6 +78,7 @@ func compare(snapshot Snapshot, entries []*state.Entry, source string, before *c
 func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 	inSnapshot := map[state.Key]bool{}
 	complete := slices.Contains(snapshot.Kinds, kind)
+	// pair is an object and its entry, nil if it has none.
 	type pair struct {
 		object Object
 		entry  *state.Entry
@@ -163,7 +165,7 @@ func (c *comparison) findEntry(object Object) *state.Entry {
 	return nil
 }
 
-// isSkipped reports whether an object is not compared in this round.
+// isSkipped reports whether an object is not compared in this round. One that changes is left for the next.
 func (c *comparison) isSkipped(id string, e *state.Entry) bool {
 	if c.previous != nil && !c.previous.unsettledIDs[id] {
 		return true

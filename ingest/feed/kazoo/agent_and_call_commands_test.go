@@ -26,7 +26,8 @@ func TestCommandsOfActions(t *testing.T) {
 	cfg := feed.Config{}
 	cfg.SetDefaults()
 	cfg.Name, cfg.Kind, cfg.CrossbarURL, cfg.CrossbarAPIKey = "kazoo", feed.KindKazoo, server.URL, apiKey
-	p := newTest(t, cfg, names{"acme.example.com": "ours", "root.example.com": "both", "sub.example.com": "both"}, nil)
+	p := newTestPlatform(t, cfg,
+		byName{"acme.example.com": "ours", "root.example.com": "both", "sub.example.com": "both"}, nil)
 	all, err := accountsBelow(t.Context(), p.crossbar)
 	if err != nil {
 		t.Fatal(err)

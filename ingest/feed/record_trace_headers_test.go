@@ -15,9 +15,9 @@ import (
 // Records have the context of the span that stores them; a record of another topic
 // that of another span. Without tracing they have none.
 func TestRecordsHaveTheirTrace(t *testing.T) {
-	k, seen := newFakeKafka(), tracetest.NewSpanRecorder()
-	out := &kafkaOutput{k, tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen))), func(int) {},
-		slog.New(slog.DiscardHandler)}
+	k, spans := newFakeKafka(), tracetest.NewSpanRecorder()
+	out := &kafkaOutput{producer: k, log: slog.New(slog.DiscardHandler), onDropped: func(int) {},
+		tracer: tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(spans)))}
 	raw := kafka.Record{Topic: event.TopicRaw, Value: []byte("{}"),
 		Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}}
 	cdr := raw
@@ -27,8 +27,8 @@ func TestRecordsHaveTheirTrace(t *testing.T) {
 		t.Fatal("not sent")
 	}
 
-	contexts := map[string]string{}
-	for _, span := range seen.Ended() {
+	contexts := map[string]string{} // span ids by the span's name
+	for _, span := range spans.Ended() {
 		contexts[span.Name()] = span.SpanContext().SpanID().String()
 	}
 

@@ -14,8 +14,8 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// statuses are mod_callcenter's words for an agent's presence.
-var statuses = map[feed.Action]string{
+// agentStatuses are mod_callcenter's words for an agent's presence.
+var agentStatuses = map[feed.Action]string{
 	feed.ActionLogin: "Available", feed.ActionReady: "Available", feed.ActionLogout: "Logged Out",
 	feed.ActionBreak: "On Break",
 }
@@ -36,7 +36,8 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		if c.Reason != "" {
 			return feed.CannotDo("FreeSWITCH", c, "mod_callcenter has no reasons of breaks")
 		}
-		return s.runCommand(ctx, fmt.Sprintf("callcenter_config agent set status %s '%s'", c.AgentID, statuses[c.Action]))
+		return s.runCommand(ctx,
+			fmt.Sprintf("callcenter_config agent set status %s '%s'", c.AgentID, agentStatuses[c.Action]))
 	case feed.ActionJoin:
 		return s.runCommand(ctx, fmt.Sprintf("callcenter_config tier add %s %s 1 1", c.QueueID, c.AgentID))
 	case feed.ActionLeave:
@@ -187,13 +188,14 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 	return "", fault.New(fault.KindRefused, "The switch has no user %s in the domains %q", c.Extension, domains)
 }
 
+// runCommand runs a command on the switch.
 func (s *session) runCommand(ctx context.Context, command string) error {
 	_, err := s.conn.API(ctx, command)
 	return commandError(err)
 }
 
-// retryCommand is the time after which a command whose answer is missing may be asked again.
-const retryCommand = 5 * time.Second
+// retryAfterSilence is the time after which a command whose answer is missing may be asked again.
+const retryAfterSilence = 5 * time.Second
 
 // commandError returns the error of a command with its kind.
 func commandError(err error) error {
@@ -204,5 +206,5 @@ func commandError(err error) error {
 	case errors.As(err, &refusal):
 		return fault.New(fault.KindRefused, "The switch refused: %s", refusal.Error())
 	}
-	return fault.Unavailable(err, retryCommand, "The switch did not answer")
+	return fault.Unavailable(err, retryAfterSilence, "The switch did not answer")
 }

@@ -11,10 +11,10 @@ import (
 // compareAgent compares what the platform says of an agent with what is known of it, piece
 // by piece.
 func (c *comparison) compareAgent(o Object, e *state.Entry) {
-	var queues []string
+	var knownQueues []string
 	var call string
 	if e != nil {
-		queues, call = e.Queues, e.CallID
+		knownQueues, call = e.Queues, e.CallID
 	}
 	if c.result.missingCalls[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
 		c.result.unsettledIDs[o.ID] = true // compared once the result for its call is known
@@ -32,7 +32,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 
 	c.addPastWrapUp(o, e)
 	for _, m := range o.Members {
-		c.compareMember(o, m, sinceBehind(e, since), e)
+		c.compareMember(o, m, sinceUnlessOlder(e, since), e)
 	}
 
 	// They were not requested: none is missing.
@@ -42,13 +42,13 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 
 	for _, queue := range o.Queues {
 		isMember := slices.ContainsFunc(o.Members, func(m Member) bool { return m.Queue == queue })
-		if !slices.Contains(queues, queue) && !isMember {
+		if !slices.Contains(knownQueues, queue) && !isMember {
 			c.addDifference(o.Account, event.NameAgentQueueJoin,
 				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
 		}
 	}
 
-	for _, queue := range queues {
+	for _, queue := range knownQueues {
 		if !slices.Contains(o.Queues, queue) {
 			facts := event.Facts{AgentID: o.ID, QueueID: queue}
 			if o.Members != nil {
@@ -62,7 +62,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 // comparePresence compares whether an agent is at work, and what it does.
 func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	facts := o.Facts
-	facts.AgentID, facts.TimestampMS = o.ID, sinceBehind(e, facts.TimestampMS)
+	facts.AgentID, facts.TimestampMS = o.ID, sinceUnlessOlder(e, facts.TimestampMS)
 	if facts.Agent == nil {
 		facts.Agent = saidBy(facts.State)
 	}
@@ -102,11 +102,11 @@ func saidBy(s event.State) *event.AgentSaid {
 	return nil
 }
 
-// sinceBehind returns a time at which a platform says that an agent's state began, Unix milliseconds,
+// sinceUnlessOlder returns a time at which a platform says that an agent's state began, Unix milliseconds,
 // 0 if it lies before the state that is known. The platform then tells of something older, such as
 // the last call before a break, and the figures would lose the time of the known state. The end of a
 // wrap-up is known, whatever the platform says: a switch that was restarted has forgotten the call.
-func sinceBehind(e *state.Entry, since int64) int64 {
+func sinceUnlessOlder(e *state.Entry, since int64) int64 {
 	if e == nil {
 		return since
 	}

@@ -238,8 +238,8 @@ func (s *session) order(ctx context.Context, action string, fields ...ami.Field)
 	return commandError(err)
 }
 
-// retryCommand is the time after which a command whose answer is missing may be asked again.
-const retryCommand = 5 * time.Second
+// retryAfterSilence is the time after which a command whose answer is missing may be asked again.
+const retryAfterSilence = 5 * time.Second
 
 // commandError returns the error of an action with its kind.
 func commandError(err error) error {
@@ -250,5 +250,5 @@ func commandError(err error) error {
 	case errors.As(err, &refusal):
 		return fault.New(fault.KindRefused, "Asterisk refused: %s", refusal.Message)
 	}
-	return fault.Unavailable(err, retryCommand, "Asterisk did not answer")
+	return fault.Unavailable(err, retryAfterSilence, "Asterisk did not answer")
 }

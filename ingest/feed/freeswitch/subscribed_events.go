@@ -19,7 +19,7 @@ var defaultSubclasses = []string{
 	"valet_parking::info",
 }
 
-// ownEvents has the events that the session itself needs.
+// ownEvents has the events that the session itself needs, besides API.
 var ownEvents = []string{"HEARTBEAT", "SHUTDOWN"}
 
 const (

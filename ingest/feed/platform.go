@@ -121,7 +121,7 @@ type Accounts interface {
 	Account(names ...string) string
 }
 
-// Refusal is an error that a retry cannot resolve.
+// Refusal is an error of a platform that only a change of settings, here or there, can resolve.
 type Refusal struct {
 	Err    error
 	Advice string // the change to make, in terms of the platform's settings

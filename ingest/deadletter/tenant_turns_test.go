@@ -22,11 +22,11 @@ func TestATenantsRequestsTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ended, cancel := context.WithCancel(t.Context())
+	endedCtx, cancel := context.WithCancel(t.Context()) // nobody waits under it
 	cancel()
 
 	for _, one := range []string{"acme", "sub", "below"} {
-		if _, err := d.acquireTurn(ended, one); fault.KindOf(err) != fault.KindUnavailable {
+		if _, err := d.acquireTurn(endedCtx, one); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("%s: %v", one, err)
 		}
 	}

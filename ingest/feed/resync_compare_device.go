@@ -7,6 +7,7 @@ import (
 	"trunkline/event/state"
 )
 
+// compareDevice compares whether a device is registered and, where the platform names them, its registrations.
 func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID = o.ID

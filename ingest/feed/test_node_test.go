@@ -41,7 +41,7 @@ func openTestStore(t *testing.T, url string) *Store {
 	return store
 }
 
-// node is a process with one feed. It can be killed: nothing that it does then has
+// testNode is a process with one feed. It can be killed: nothing that it does then has
 // an effect.
 type testNode struct {
 	*runner
@@ -181,16 +181,18 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within three minutes: %s", what)
 		}
 	}
 }
 
+// is returns a condition for eventually: the node's feed is in the state.
 func (n *testNode) is(s State) func() bool {
 	return func() bool { return n.currentStatus(time.Now()).State == s }
 }
 
-// resynced waits until a session has compared everything.
+// awaitResync waits until the agents and calls, "kind id", have the states that a resync gives them, see
+// fakeKafka.entry.
 func awaitResync(t *testing.T, k *fakeKafka, want map[string]string) {
 	t.Helper()
 	eventually(t, fmt.Sprint("the state is ", want), func() bool {
@@ -226,7 +228,7 @@ func wantAll(t *testing.T, k *fakeKafka, n int) {
 	}
 }
 
-// What may become of a node.
+// Values of Config.Kind for newTestNode: what becomes of the node.
 const (
 	killed = "killed" // after one of its first answers from Kafka
 	narrow = "narrow" // its spool has little space

@@ -10,7 +10,7 @@ import (
 func (c *comparison) compareCall(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.CallID = o.ID
-	want, before := o.Facts.State, event.State("")
+	want, before := o.Facts.State, event.State("") // the states of the platform and of the entry
 
 	if e != nil && e.State == event.Ended && o.Facts.QueueID == "" && e.Reason != event.ReasonResync {
 		return // the call has left its queue and its leg continues, as after an event
@@ -34,7 +34,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			if e.IsVisit() {
 				c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			}
-			c.enterQueue(o, facts)
+			c.addVisitBegin(o, facts)
 			before = event.Waiting
 		}
 
@@ -55,7 +55,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 
 	queued := facts.QueueID != ""
 	if before == "" { // the call began while the feed was disconnected
-		before = c.beginCall(o, facts, queued)
+		before = c.addCallBegin(o, facts, queued)
 		if want == before || want == "" {
 			return
 		}
@@ -79,8 +79,8 @@ func waitsIn(f *event.Facts) bool {
 	return f.QueueID != "" && (f.State == event.Waiting || f.State == event.Ringing)
 }
 
-// beginCall adds the begin of a call, and returns its state after it.
-func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.State {
+// addCallBegin adds the begin of a call, and returns its state after it.
+func (c *comparison) addCallBegin(o Object, facts event.Facts, queued bool) event.State {
 	begun := facts
 	begun.AgentID, begun.AgentName, begun.Reason, begun.State = "", "", "", event.Ringing
 	if !queued {
@@ -95,12 +95,12 @@ func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.S
 		c.addDifference(o.Account, event.NameCallCreated, leg)
 	}
 
-	c.enterQueue(o, facts)
+	c.addVisitBegin(o, facts)
 	return event.Waiting
 }
 
-// enterQueue adds the begin of a visit to a queue, in which the call waits.
-func (c *comparison) enterQueue(o Object, facts event.Facts) {
+// addVisitBegin adds the begin of a visit to a queue, in which the call waits.
+func (c *comparison) addVisitBegin(o Object, facts event.Facts) {
 	facts.AgentID, facts.AgentName, facts.Reason, facts.State = "", "", "", event.Waiting
 	facts.TimestampMS, facts.WaitMS = enteredAt(&facts), event.Millis{}
 	c.addDifference(o.Account, event.NameQueueCallEntered, facts)
