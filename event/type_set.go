@@ -15,9 +15,9 @@ const (
 // Trunkline's own events.
 const EveryType TypeSet = 1<<len(knownTypes) - 1
 
-// SetOf returns the set of a login with these event_types; no names mean EveryType. If
+// TypeSetOf returns the set of a login with these event_types; no names mean EveryType. If
 // a name is unknown, ok is false and unknown is the first such name.
-func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
+func TypeSetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	if len(names) == 0 {
 		return EveryType, "", true
 	}
@@ -40,9 +40,9 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	return set, "", true
 }
 
-// ClassOf returns the class of a message, from its headers alone: the set of one type, or one of the classes of
+// TypeClassOf returns the class of a message, from its headers alone: the set of one type, or one of the classes of
 // Trunkline's own events. Subscribers whose TypeSet contains it receive the message. An unknown type has none.
-func ClassOf(t Type, originalFormat string, name Name) TypeSet {
+func TypeClassOf(t Type, originalFormat string, name Name) TypeSet {
 	switch originalFormat {
 	case FormatOwn:
 		if name == NameCallTranscript {
