@@ -8,7 +8,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
 	// Before the agent is looked up, since the call may tell which one it is.
-	if e.LegOf != nil {
+	if e.IsLegOf != nil {
 		p.completeAgentLeg(e)
 	}
 	if call != nil {
@@ -58,7 +58,7 @@ func (p *Partition) completeAgentLeg(e *Event) {
 	}
 
 	for _, agent := range caller.Ringing {
-		if e.LegOf(agent) {
+		if e.IsLegOf(agent) {
 			f.AgentID = agent
 			setIfEmpty(&f.QueueID, caller.QueueID)
 			return

@@ -22,9 +22,9 @@ type Event struct {
 	Source    string // of the message's metadata
 	Identity  event.Identity
 	Facts     event.Facts
-	// LegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
+	// IsLegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
 	// Apply finds by it the agent that answers a call of its queue.
-	LegOf func(agentID string) bool
+	IsLegOf func(agentID string) bool
 	// Past is what has happened to the event's call before it. Apply sets it.
 	Past *History
 }
