@@ -26,6 +26,7 @@ func ContactCenterKeys(first int) jsonscan.Keys {
 	return keys
 }
 
+// Slots of ContactCenterKeys, from its first on.
 const (
 	ccAgent = iota
 	ccAgentName

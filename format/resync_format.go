@@ -51,6 +51,7 @@ func ResyncFormat(name string, extension func(agentID string) string) Format {
 	}
 }
 
+// Slots of the keys of a resync format in the fields of a record.
 const (
 	resyncAccount = iota
 	resyncTime

@@ -35,6 +35,7 @@ var amiFormat = format.Format{
 	},
 }
 
+// Slots of the keys of amiFormat in the fields of a record.
 const (
 	amiEvent = iota
 	amiAccount

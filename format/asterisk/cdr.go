@@ -36,6 +36,7 @@ var cdrFormat = format.Format{
 	HasSeveralRecords: func(f *format.Fields) bool { return text(f[cdrSequence]) == "" },
 }
 
+// Slots of the keys of cdrFormat in the fields of a record.
 const (
 	cdrAccount  = iota
 	cdrTimeZone // of "trunkline cdr import": Asterisk writes none

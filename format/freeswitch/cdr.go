@@ -29,6 +29,7 @@ var jsonCDRFormat = format.Format{
 	DecodeCDR: readRow,
 }
 
+// Slots of the keys of jsonCDRFormat in the fields of a record.
 const (
 	cdrVariables = iota
 	cdrCallflow

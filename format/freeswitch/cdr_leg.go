@@ -55,6 +55,7 @@ var (
 	uuidKeys       = jsonscan.KeysOf("uuid")
 )
 
+// Slots of profileKeys.
 const (
 	profileName = iota
 	profileNumber

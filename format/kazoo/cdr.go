@@ -30,6 +30,7 @@ var cdrFormat = format.Format{
 	DecodeCDR: readRow,
 }
 
+// Slots of the keys of cdrFormat in the fields of a record.
 const (
 	kcAccount = iota
 	kcVars

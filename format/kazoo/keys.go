@@ -30,6 +30,7 @@ var eventKeys = format.BothSpellings(
 // callEventKeys are eventKeys with the members of a call event.
 var callEventKeys = format.CallEventKeys(eventKeys)
 
+// Slots of eventKeys, and of channelVarKeys behind them, in the fields of a message.
 const (
 	kzCategory = iota
 	kzName

@@ -36,6 +36,7 @@ var eventFormat = format.Format{
 	},
 }
 
+// Slots of the keys of eventFormat in the fields of a record.
 const (
 	ownName = iota
 	ownAccount

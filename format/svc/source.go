@@ -15,6 +15,7 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+// Slots of RecogniseKeys.
 const (
 	keyAccount = iota
 	keyType

@@ -179,7 +179,7 @@ func (s *Letters) checkOpen(ctx context.Context, position event.Position) error 
 		return err
 	}
 
-	settled, err := s.settled(ctx, position.Partition, position.Offset+1, next)
+	settled, err := s.outcomes(ctx, position.Partition, position.Offset+1, next)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 		return err
 	}
 
-	settled, err := s.settled(ctx, partition, from, end)
+	settled, err := s.outcomes(ctx, partition, from, end)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 	})
 }
 
-// settled returns the outcomes, by offset, that the settlements with offsets in [from, to) tell.
-func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (map[int64]Outcome, error) {
+// outcomes returns the outcomes, by offset, that the settlements with offsets in [from, to) tell.
+func (s *Letters) outcomes(ctx context.Context, partition int, from, to int64) (map[int64]Outcome, error) {
 	settled := map[int64]Outcome{}
 	err := s.scan(ctx, partition, from, to, func(r *kafka.Record) {
 		for field := range strings.FieldsSeq(string(r.Header(event.HeaderSettledOffsets))) {

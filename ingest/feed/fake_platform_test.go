@@ -39,12 +39,13 @@ func newFakePlatform() *fakePlatform {
 	return &fakePlatform{sessions: map[*fakeSession]bool{}, objects: map[string]Object{}}
 }
 
+// fakeSession is a connection to a fakePlatform.
 type fakeSession struct {
 	platform *fakePlatform
-	next     int
-	idle     bool // it waits for events
-	news     chan struct{}
-	closed   chan struct{}
+	next     int           // index of the event to read next
+	idle     bool          // it waits for events
+	news     chan struct{} // capacity 1: the platform has events
+	closed   chan struct{} // closed when the connection is broken
 	once     sync.Once
 }
 
@@ -212,11 +213,13 @@ func (s *fakeSession) Close() error {
 	return nil
 }
 
+// agentIs is an agent in a state.
 func agentIs(id string, s event.State, queues ...string) *Object {
 	return &Object{Account: "acme", Kind: state.Agent, ID: id, Facts: event.Facts{State: s},
 		Queues: append([]string{}, queues...)}
 }
 
+// callIs is a call in a state.
 func callIs(id string, s event.State, queue, agent string) *Object {
 	return &Object{Account: "acme", Kind: state.Call, ID: id,
 		Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}}

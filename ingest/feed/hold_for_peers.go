@@ -68,8 +68,8 @@ func (r *runner) recordFirstHeld(events []Event) {
 	}
 }
 
-// releaseHeldEvents releases held events in order until ctx ends.
-func (r *runner) releaseHeldEvents(ctx context.Context) {
+// releaseForPeers releases the events that holdForPeers holds, once it is their turn, until ctx ends.
+func (r *runner) releaseForPeers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -15,10 +15,11 @@ import (
 // comparedState is the state of an account that events have made.
 type comparedState struct {
 	*state.Partition
-	last         event.ID
-	onDifference func(event.Facts) // nil: nothing
+	last         event.ID          // of the last event
+	onDifference func(event.Facts) // called after each difference was folded; nil: nothing
 }
 
+// happen folds events with the facts.
 func (s *comparedState) happen(all ...event.Facts) {
 	for _, f := range all {
 		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
@@ -84,8 +85,10 @@ func (s *comparedState) shows() string {
 	return strings.Join(lines, ", ")
 }
 
+// memberSaid is a membership of which the platform says this.
 func memberSaid(queue string, said event.AgentSaid) Member { return Member{Queue: queue, Said: &said} }
 
+// ofMembers is an agent with memberships.
 func ofMembers(id string, members ...Member) Object {
 	o := Object{Kind: state.Agent, ID: id, Facts: event.Facts{AgentID: id}, Members: members, Queues: []string{}}
 	for _, m := range members {
@@ -94,6 +97,7 @@ func ofMembers(id string, members ...Member) Object {
 	return o
 }
 
+// legOf is a call that is a leg.
 func legOf(id string, s event.State, noQueue bool, f event.Facts) Object {
 	f.CallID, f.State = id, s
 	return Object{Kind: state.Call, ID: id, Facts: f, Leg: true, NoQueue: noQueue}

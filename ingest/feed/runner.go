@@ -93,7 +93,7 @@ func (r *runner) runUntil(ctx context.Context) {
 	r.holdForPeers(queuePosition{}) // records of an earlier process
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
-	running.Go(func() { r.releaseHeldEvents(ctx) })
+	running.Go(func() { r.releaseForPeers(ctx) })
 
 	running.Go(func() {
 		if err := r.sender.Run(ctx); err != nil {

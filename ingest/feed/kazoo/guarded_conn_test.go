@@ -24,18 +24,20 @@ func frame(kind byte, channel uint16, payload []byte) []byte {
 	return append(append(b, payload...), 0xCE)
 }
 
+// method returns a frame with a method, which class and number identify.
 func method(channel, class, number uint16, arguments ...byte) []byte {
 	return frame(frameMethod, channel,
 		append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, class), number), arguments...))
 }
 
-// deliver is a basic.deliver to the consumer, and header a content header of a body of n bytes.
+// deliver returns a basic.deliver to the consumer.
 func deliver(channel uint16, consumer string, tag uint64) []byte {
 	arguments := append([]byte{byte(len(consumer))}, consumer...)
 	arguments = binary.BigEndian.AppendUint64(arguments, tag)
 	return method(channel, 60, 60, append(arguments, 0, 1, 'x', 1, 'k')...)
 }
 
+// header returns a content header of a body of n bytes.
 func header(channel uint16, n uint64) []byte {
 	payload := binary.BigEndian.AppendUint64([]byte{0, 60, 0, 0}, n)
 	return frame(frameHeader, channel, append(payload, 0, 0))
@@ -62,6 +64,7 @@ func lyingBroker(t *testing.T, attack func(channel uint16, consumer string, out 
 	return "amqp://u:p@" + listener.Addr().String() + "/"
 }
 
+// speak answers the methods of a client up to basic.consume.
 func speak(conn net.Conn, attack func(channel uint16, consumer string, out io.Writer) error) error {
 	in := bufio.NewReader(conn)
 	if _, err := in.Discard(8); err != nil {
