@@ -58,6 +58,7 @@ const (
 	resyncFacts
 )
 
+// readFacts reads the member facts strictly.
 func readFacts(v jsonscan.Value) (facts event.Facts, err error) {
 	if v.Kind() == jsonscan.None {
 		return facts, RejectMissing("facts")

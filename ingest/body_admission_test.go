@@ -52,6 +52,7 @@ func (k *slowKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	}
 }
 
+// send acknowledges batches until none is filled.
 func (k *slowKafka) send() {
 	for {
 		k.mu.Lock()

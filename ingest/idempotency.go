@@ -244,6 +244,8 @@ func (s *keyStore) renewUntil(ctx context.Context, c *keyClaim) {
 	}
 }
 
+// update changes the row of a claim, whose source, key and holder are the first arguments of the statement. The row
+// of another holder stays.
 func (s *keyStore) update(ctx context.Context, operation, statement string, c *keyClaim, args ...any) error {
 	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, args...)...)
 	return sqldb.Wrap(err, operation)

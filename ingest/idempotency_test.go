@@ -38,6 +38,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 	})
 }
 
+// keyed is a request with an Idempotency-Key.
 func keyed(key, body string) Request {
 	r := post("svc.cc", "", body)
 	r.IdempotencyKey = key

@@ -83,6 +83,7 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	return nil
 }
 
+// accountList has the accounts that every caller may name.
 type accountList []string
 
 func (a accountList) MayIngestFor(_ *identity.Principal, id string) bool {
@@ -111,6 +112,7 @@ func testFormats(name string) (*format.Format, bool) {
 
 var theCaller = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
 
+// ingestOn returns an Ingest that produces to k, without Idempotency-Keys.
 func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
 	i, err := newIngest(config,
@@ -128,11 +130,13 @@ func (i *Ingest) testAccept(ctx context.Context, r Request) (int, error) {
 	return result.Accepted, err
 }
 
+// heldBytes returns the memory of admitted bodies.
 func heldBytes(i *Ingest) int64 {
 	held, _ := i.admission.stats()
 	return held
 }
 
+// post is a request of theCaller.
 func post(format, contentType, body string) Request {
 	return Request{
 		Format: format, ContentType: contentType, ContentLength: int64(len(body)),
@@ -140,6 +144,7 @@ func post(format, contentType, body string) Request {
 	}
 }
 
+// gzipped returns the parts, each as a member of its own.
 func gzipped(t testing.TB, parts ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -346,6 +351,7 @@ func TestEndlessGzipOfNothing(t *testing.T) {
 	}
 }
 
+// endless repeats a chunk without end.
 type endless struct {
 	chunk string
 	at    int

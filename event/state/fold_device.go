@@ -6,6 +6,7 @@ import (
 	"trunkline/event"
 )
 
+// foldDevice updates the entry of the event's device.
 func (p *Partition) foldDevice(e *Event) {
 	f := &e.Facts
 	name := deviceOf(f)

@@ -149,6 +149,7 @@ func (e *Entry) Member(queue string) *Member {
 	return nil
 }
 
+// memberIndex returns the index in Members of a membership, or where it would be inserted.
 func (k *KnownAgent) memberIndex(queue string) (at int, ok bool) {
 	return slices.BinarySearchFunc(k.Members, queue, func(m Member, queue string) int {
 		switch {

@@ -326,6 +326,7 @@ func (n *node) unlink() {
 	n.inAccount.before.inAccount.after, n.inAccount.after.inAccount.before = n.inAccount.after, n.inAccount.before
 }
 
+// count adds n to the numbers of values of a key's kind.
 func (p *Partition) count(k Key, n int) {
 	p.sizes[k.Kind.index()] += n
 	p.accounts[k.Account].sizes[k.Kind.index()] += n

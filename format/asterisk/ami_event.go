@@ -147,6 +147,7 @@ func legFacts(f *format.Fields) event.Facts {
 	return facts
 }
 
+// newLegEvent returns an event about a channel.
 func newLegEvent(f *format.Fields, t event.Type, name event.Name, state event.State) format.Event {
 	facts := legFacts(f)
 	facts.Name, facts.State = name, state

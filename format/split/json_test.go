@@ -21,6 +21,7 @@ func collect(split Splitter, body string) (records []string, fault string) {
 	return records, ""
 }
 
+// nested returns objects, each within another.
 func nested(depth int) string {
 	return strings.Repeat(`{"a":`, depth-1) + "{}" + strings.Repeat("}", depth-1)
 }

@@ -22,6 +22,7 @@ const (
 	keyCall
 )
 
+// recognise finds a row likely by its call_id, and an event by its account and type.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	if r.Topic == event.TopicCDRRaw {
 		if r.Values[keyCall] != nil {

@@ -27,6 +27,7 @@ type Letter struct {
 	record *kafka.Record // valid until the next read, unless it was cloned
 }
 
+// newLetter returns the letter in a record of cc.dead, which it refers to.
 func newLetter(record *kafka.Record) Letter {
 	return Letter{
 		Position: event.Position{Partition: record.Partition, Offset: record.Offset}, At: record.Time,

@@ -99,6 +99,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 	return list, nil
 }
 
+// sortNewest returns the newest of the rows, at most limit, the oldest of them first.
 func sortNewest(rows []Row, limit int) []Row {
 	slices.SortStableFunc(rows, func(a, b Row) int { return a.At.Compare(b.At) })
 	kept := rows[max(0, len(rows)-limit):]

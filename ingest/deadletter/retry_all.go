@@ -102,6 +102,8 @@ func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assig
 	return nil
 }
 
+// sendPartition sends one partition's letters from where the group has committed, and commits. After the last
+// partition it ends the group.
 func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assignment) error {
 	first, _, err := t.deps.Log.Offsets(ctx, event.TopicDead, assignment.Partition)
 	if err != nil {

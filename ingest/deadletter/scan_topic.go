@@ -90,6 +90,7 @@ func (s *Letters) outcomes(ctx context.Context, partition int, from, to int64) (
 	return settled, err
 }
 
+// isSettlement reports whether a record of cc.dead is no letter, but says what was done with some.
 func isSettlement(r *kafka.Record) bool { return r.Header(event.HeaderSettledOffsets) != nil }
 
 func noLetterAt(position event.Position) error {

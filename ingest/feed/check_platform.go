@@ -55,6 +55,7 @@ func Check(ctx context.Context, cfg Config, platform Platform, directory Directo
 	return r
 }
 
+// checkPlatform connects, and reads the state and an event.
 func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Platform, wait time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -12,8 +12,8 @@ const (
 	orderTimeout = 5 * time.Second
 	// peerPoll is the pause between two looks at the progress of the others.
 	peerPoll = 200 * time.Millisecond
-	// peerDelay is the longest time from when one node reads an event until another one that has read it too has
-	// it in its stored progress.
+	// peerDelay is how much later than this node's reading of an event the stored progress of another node must be
+	// to include it: both read it within 500 ms, and to store takes at most storeTimeout.
 	peerDelay = storeTimeout + 500*time.Millisecond
 )
 

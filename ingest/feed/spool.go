@@ -21,8 +21,8 @@ import (
 
 // queuePosition is a place in a queue of records. Positions of one queue are ordered.
 type queuePosition struct {
-	segment uint64
-	offset  int64
+	segment uint64 // of the spool; 0 in a memoryQueue
+	offset  int64  // in the segment's file; in a memoryQueue the number of records before it
 }
 
 func (p queuePosition) before(q queuePosition) bool {

@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/setting"
 )
 
+// testEntry is a record that is told from others by its number.
 func testEntry(n int) queueEntry {
 	return queueEntry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
 		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n),
@@ -24,6 +25,7 @@ func testEntry(n int) queueEntry {
 	}}
 }
 
+// testEntries are those from a number up to, and without, another.
 func testEntries(from, to int) (all []queueEntry) {
 	for n := from; n < to; n++ {
 		all = append(all, testEntry(n))

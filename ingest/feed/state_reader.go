@@ -96,6 +96,7 @@ func (s *stateReader) read(ctx context.Context) error {
 	})
 }
 
+// eachPartition calls work for the partitions, at most maxParallelReads at a time.
 func (s *stateReader) eachPartition(ctx context.Context, work func(context.Context, int, *statePartition) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelReads)

@@ -20,6 +20,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
+// openTestStore opens a store on PostgreSQL, or with url "" on SQLite.
 func openTestStore(t *testing.T, url string) *Store {
 	t.Helper()
 	cfg := sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
@@ -106,6 +107,7 @@ func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) erro
 	return err
 }
 
+// startNode starts a node with a feed of p that sends to k. See newTestNode for cfg.Kind.
 func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config) *testNode {
 	t.Helper()
 	return startNodeLog(t, name, dir, store, k, p, cfg, slog.New(slog.DiscardHandler))
@@ -119,6 +121,7 @@ func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p 
 	return n
 }
 
+// newTestNode returns a node that start starts. cfg.Kind may be killed or narrow; it becomes KindFreeSWITCH.
 func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
 	log *slog.Logger) *testNode {
 	t.Helper()
@@ -177,6 +180,7 @@ func (n *testNode) kill() {
 	n.stop()
 }
 
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {

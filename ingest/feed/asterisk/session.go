@@ -127,6 +127,7 @@ func (s *session) appendDueEvents(now time.Time) {
 	}
 }
 
+// requestResync has the feed request a snapshot.
 func (s *session) requestResync() {
 	s.out = append(s.out, feed.Event{Resync: true})
 }

@@ -63,12 +63,14 @@ func frame(body string) string {
 	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 }
 
+// events sends events.
 func (p *peer) events(bodies ...string) {
 	for _, body := range bodies {
 		p.say("%s", frame(body))
 	}
 }
 
+// serve begins to accept connections.
 func (f *fakeSwitch) serve(t testing.TB) *fakeSwitch {
 	t.Helper()
 	f.address = conntest.Serve(t, f.talk)
@@ -184,6 +186,7 @@ func answers(t testing.TB, name string) map[string]string {
 	return all
 }
 
+// readCommand returns the next line that is not empty.
 func readCommand(in *bufio.Reader) (string, error) {
 	for {
 		line, err := in.ReadString('\n')
@@ -198,6 +201,7 @@ func readCommand(in *bufio.Reader) (string, error) {
 	}
 }
 
+// answer sets the answer to an api command.
 func (f *fakeSwitch) answer(command, answer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

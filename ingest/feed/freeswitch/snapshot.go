@@ -78,6 +78,7 @@ func (s *session) waitForTables(ctx context.Context) error {
 	}
 }
 
+// lastQueuesChange returns the time of the last command that changes agents, tiers or queues; zero: none.
 func (s *session) lastQueuesChange() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
+// newDirectory returns a directory without accounts, in SQLite.
 func newDirectory(t *testing.T) *identity.Directory {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})

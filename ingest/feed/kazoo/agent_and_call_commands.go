@@ -79,6 +79,7 @@ func (p *platform) kazooAccountID(c feed.Command) (string, error) {
 	return ids[0], nil
 }
 
+// order posts data to a path of Crossbar.
 func (s *session) order(ctx context.Context, path string, data any) error {
 	return commandError(s.platform.crossbar.Do(ctx, http.MethodPost, path, data, nil))
 }

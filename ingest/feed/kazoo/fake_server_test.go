@@ -186,6 +186,7 @@ func status(account, agent, word string) string {
 	})
 }
 
+// object returns a JSON object.
 func object(members map[string]any) string {
 	text, err := json.Marshal(members)
 	if err != nil {
@@ -264,6 +265,7 @@ func startCrossbar(t *testing.T, documents map[string]any) *crossbarServer {
 	return c
 }
 
+// set sets the document of a path; nil: Crossbar fails.
 func (c *crossbarServer) set(path string, data any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -349,6 +351,7 @@ func accountTree() map[string]any {
 	}
 }
 
+// withCrossbar is feedConfig with a Crossbar.
 func withCrossbar(t *testing.T, address string, crossbar *crossbarServer) feed.Config {
 	t.Helper()
 	cfg := feedConfig(t, address)
