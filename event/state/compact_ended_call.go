@@ -161,7 +161,7 @@ func (c *endedCall) entry() Entry {
 	u.rest = u.rest[1:]
 
 	if bits&8 != 0 {
-		e.History = u.history()
+		e.History = u.callHistory()
 	}
 
 	return e
@@ -185,7 +185,7 @@ func (u *unpacker) text() string {
 	return s
 }
 
-func (u *unpacker) history() *History {
+func (u *unpacker) callHistory() *History {
 	h := &History{Steps: make([]Step, u.uvarint())}
 	for i := range h.Steps {
 		for _, s := range h.Steps[i].texts() {
