@@ -137,7 +137,7 @@
 //
 // Read entry.go and fold.go, then call_transition.go.
 //
-//   - entry.go, position.go, record.go: an entry, the position up to which they are complete, their records
+//   - entry.go, fold_position.go, record.go: an entry, the position up to which they are complete, their records
 //   - partition.go, reader_view.go: the entries of a partition as the normalizer has them, and as readers
 //     have them
 //   - fold.go, fold_agent.go, fold_call.go, fold_device.go, call_transition.go: what an event changes
