@@ -230,7 +230,7 @@ func readWebhook(c echo.Context, body *jsonObject) (webhook.Config, error) {
 // checkTranscripts refuses filters with which a webhook would get what a channel token of the key
 // that makes it does not show: what was said in calls.
 func checkTranscripts(caller *identity.Principal, f identity.Filter) error {
-	types, _, _ := event.SetOf(f.EventTypes)
+	types, _, _ := event.TypeSetOf(f.EventTypes)
 	wants := types&event.OwnTranscript != 0 &&
 		event.NamesOf(f.Names)&event.NameBit([]byte(event.NameCallTranscript)) != 0
 	if !wants || !caller.IsKey() || slices.Contains(caller.Scopes, identity.ScopeRecordings) {

@@ -35,7 +35,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	}
 
 	account, _ := s.users.Tree().Account(e.AccountID)
-	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: entryBefore{Queue: e.QueueID, Agent: e.AgentID},
+	c := &storedCommand{Feed: feed.FeedOfSource(e.Source), Before: entryBefore{Queue: e.QueueID, Agent: e.AgentID},
 		Command: feed.Command{
 			ID: uuid.NewString(), Action: r.Action, AccountID: e.AccountID, Domain: account.Domain,
 			QueueID: r.QueueID, Reason: r.Reason, Destination: r.Destination,
@@ -57,7 +57,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	}
 
 	if r.Action == feed.ActionAddListener {
-		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.NumberOf(e.Caller)
+		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.SafeNumber(e.Caller)
 		return c, nil
 	}
 	if !r.Action.Monitors() {

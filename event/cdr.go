@@ -42,7 +42,7 @@ type CDR struct {
 	BillingSeconds    *int64          `json:"billing_seconds,omitempty"`
 	RingingSeconds    *int64          `json:"ringing_seconds,omitempty"`
 	HangupCause       string          `json:"hangup_cause,omitempty" max:"1024"`
-	PresenceID        string          `json:"presence_id,omitempty" max:"255"`
+	PresenceID        string          `json:"presence_id,omitempty" max:"255"` // the user or phone whose leg it is
 	OtherLegCallID    string          `json:"other_leg_call_id,omitempty" max:"255"`
 	CustomSIPHeaders  json.RawMessage `json:"custom_sip_headers,omitempty"`  // an object
 	CustomChannelVars json.RawMessage `json:"custom_channel_vars,omitempty"` // an object
@@ -98,7 +98,7 @@ const (
 type CDRField struct {
 	Name     string // in JSON, CSV and the reports
 	Kind     CDRKind
-	Max      int // in bytes, for CDRText
+	Max      int // of a CDRText, in bytes
 	Required bool
 
 	offset uintptr // in CDR

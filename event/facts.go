@@ -18,15 +18,15 @@ type Facts struct {
 	CallID            string `json:"call_id,omitempty"` // of the caller in the queue, or else of the leg
 	InteractionID     string `json:"interaction_id,omitempty"`
 	OriginationCallID string `json:"origination_call_id,omitempty"`
-	Caller            string `json:"caller,omitempty"`
-	Callee            string `json:"callee,omitempty"`
-	State             State  `json:"state,omitempty"` // after the event
-	Reason            string `json:"reason,omitempty"`
+	Caller            string `json:"caller,omitempty"` // the caller's number
+	Callee            string `json:"callee,omitempty"` // what was dialled
+	State             State  `json:"state,omitempty"`  // after the event
+	Reason            string `json:"reason,omitempty"` // in the source's own word, or ReasonResync or ReasonParked
 	PreviousState     State  `json:"previous_state,omitempty"`
 	PreviousSince     int64  `json:"previous_since,omitempty"` // Unix seconds
-	WaitMS            Millis `json:"wait_ms,omitzero"`
-	TalkMS            Millis `json:"talk_ms,omitzero"`
-	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
+	WaitMS            Millis `json:"wait_ms,omitzero"`         // in the queue, to the answer or the end
+	TalkMS            Millis `json:"talk_ms,omitzero"`         // from the answer to the end
+	TimestampMS       int64  `json:"timestamp_ms,omitempty"`   // Unix milliseconds, the source's clock
 
 	// of agent_id after an event about a call, or where State was not said
 	AgentState State      `json:"agent_state,omitempty"`
@@ -132,8 +132,8 @@ func (f *Facts) Append(dst []byte) []byte {
 		}
 	}
 
-	number := func(key string, n int64, known bool) {
-		if known {
+	number := func(key string, n int64, isSet bool) {
+		if isSet {
 			dst = append(dst, key...)
 			dst = strconv.AppendInt(dst, n, 10)
 		}

@@ -43,6 +43,7 @@ func FirstID(t time.Time, partition int) ID {
 	return alignUp(clampMilli(t.UnixMilli())*int64(time.Millisecond), partition)
 }
 
+// alignUp returns the first id of a partition at or after a time in nanoseconds.
 func alignUp(ns int64, partition int) ID {
 	base := ns - ns%MaxPartitions + int64(partition)
 	if base < ns {

@@ -99,3 +99,17 @@ func TestFirstIDIsNotAfterAnyIDOfItsMillisecond(t *testing.T) {
 		t.Error("FirstID and NextID disagree")
 	}
 }
+
+func TestMessageIDReadsWhatAppendWrites(t *testing.T) {
+	m := Message{ID: NextID(0, 1_795_000_000_123, 5), Type: Custom, AccountID: "a", Data: []byte(`{}`)}
+	value := m.Append(nil)
+	if id, err := MessageID(value); err != nil || id != m.ID {
+		t.Errorf("got %v, %v", id, err)
+	}
+
+	for _, bad := range []string{"", "{}", `{"id":"cc_evt_1"}`, string(value[:messageIDEnd]), ` ` + string(value)} {
+		if id, err := MessageID([]byte(bad)); err == nil {
+			t.Errorf("%q has the id %v", bad, id)
+		}
+	}
+}

@@ -86,7 +86,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			f.compressed = &compressed[i]
 		}
 
-		f.typeBits = event.ClassOf(event.Type(typ), string(format), event.Name(name))
+		f.typeBits = event.TypeClassOf(event.Type(typ), string(format), event.Name(name))
 		f.name = event.NameBit(name)
 		f.ids = newFactIDs(&ids, agent, queue, call, memberOf)
 		b.frames = append(b.frames, f)

@@ -49,7 +49,7 @@ func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equ
 // none of the token's accounts is accessible.
 func newFilter(p *identity.Principal, directory Directory) *filter {
 	tree, visibility := directory.Tree(), directory.VisibilityOf(p)
-	types, _, ok := event.SetOf(p.EventTypes)
+	types, _, ok := event.TypeSetOf(p.EventTypes)
 	_, known := tree.Account(p.AccountID)
 	if !ok || !known || visibility.SeesNothing() {
 		return nil

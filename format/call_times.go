@@ -23,12 +23,12 @@ const (
 	maxSecondsAhead = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
 )
 
-// Check returns s, or an error if no call can have this timestamp.
-func (c CallTimes) Check(s int64, field string) (int64, error) {
-	if s < minTimestamp || s > c.Recorded+maxSecondsAhead {
+// Check returns a timestamp in Unix seconds, or an error if no call can have it.
+func (c CallTimes) Check(seconds int64, field string) (int64, error) {
+	if seconds < minTimestamp || seconds > c.Recorded+maxSecondsAhead {
 		return 0, RejectRange(field)
 	}
-	return s, nil
+	return seconds, nil
 }
 
 // LeaveOutImpossible returns 0, unknown, for an impossible clock, and counts it.

@@ -26,6 +26,7 @@ func ContactCenterKeys(first int) jsonscan.Keys {
 	return keys
 }
 
+// Slots of ContactCenterKeys, from its first on.
 const (
 	ccAgent = iota
 	ccAgentName
@@ -51,6 +52,36 @@ var (
 	channelKeys  = jsonscan.KeysOf("Conference-Channel-Vars")
 	customerKeys = jsonscan.KeysOf("customer_uuid", "customer_callerid_number", "customer_callerid_name")
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event", "first_name", "last_name")
+)
+
+// Slots of cdrKeys.
+const (
+	cdrCallID = iota
+	cdrEvent
+	cdrInteraction
+	cdrCaller
+	cdrCallee
+	cdrConference
+	cdrChannel
+	cdrSlots
+)
+
+// Slots of customerKeys.
+const (
+	customerCallID = iota
+	customerCaller
+	customerName
+	customerSlots
+)
+
+// Slots of historyKeys.
+const (
+	historyType = iota
+	historyExtension
+	historyEvent
+	historyFirstName
+	historyLastName
+	historySlots
 )
 
 // AddContactCenter adds the facts of an event, whose type is set and whose members begin at
@@ -121,33 +152,33 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 // call's step is the CDR's event, or else the last one of its history, which also
 // names the agent.
 func addCallEvent(f []jsonscan.Value, e *Event) {
-	var cdr [7]jsonscan.Value
+	var cdr [cdrSlots]jsonscan.Value
 	cdrKeys.ScanObject(f[ccCDR], cdr[:])
-	var customer [3]jsonscan.Value
+	var customer [customerSlots]jsonscan.Value
 	customerKeys.ScanObject(f[ccCustomer], customer[:])
 	var conference [1]jsonscan.Value
-	channelKeys.ScanObject(cdr[6], conference[:])
+	channelKeys.ScanObject(cdr[cdrChannel], conference[:])
 
 	facts := &e.Facts
-	e.Call.CustomerName = Text(customer[2])
-	e.Call.SetConference(cdr[5], conference[0])
+	e.Call.CustomerName = Text(customer[customerName])
+	e.Call.SetConference(cdr[cdrConference], conference[0])
 
-	facts.CallID = FirstText(cdr[0], f[ccCall], customer[0])
-	facts.InteractionID = FirstText(f[ccInteraction], cdr[2])
-	facts.Caller = FirstText(f[ccCaller], customer[1], cdr[3])
-	facts.Callee = FirstText(f[ccCallee], cdr[4])
+	facts.CallID = FirstText(cdr[cdrCallID], f[ccCall], customer[customerCallID])
+	facts.InteractionID = FirstText(f[ccInteraction], cdr[cdrInteraction])
+	facts.Caller = FirstText(f[ccCaller], customer[customerCaller], cdr[cdrCaller])
+	facts.Callee = FirstText(f[ccCallee], cdr[cdrCallee])
 
-	known := setCallStep(facts, cdr[1], f[ccEvent], f[ccState])
+	known := setCallStep(facts, cdr[cdrEvent], f[ccEvent], f[ccState])
 	// The history is read only for what the other members do not tell.
 	if !known || facts.AgentID == "" && facts.State != event.Waiting {
-		var lastEntry [5]jsonscan.Value
+		var lastEntry [historySlots]jsonscan.Value
 		historyKeys.ScanObject(f[ccHistory], lastEntry[:])
 		if !known {
-			setCallStep(facts, lastEntry[2])
+			setCallStep(facts, lastEntry[historyEvent])
 		}
-		if facts.AgentID == "" && lastEntry[0].Is("agent") {
-			facts.AgentID = Text(lastEntry[1])
-			facts.AgentName = fullName(Text(lastEntry[3]), Text(lastEntry[4]))
+		if facts.AgentID == "" && lastEntry[historyType].Is("agent") {
+			facts.AgentID = Text(lastEntry[historyExtension])
+			facts.AgentName = fullName(Text(lastEntry[historyFirstName]), Text(lastEntry[historyLastName]))
 		}
 	}
 

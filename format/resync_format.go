@@ -51,12 +51,14 @@ func ResyncFormat(name string, extension func(agentID string) string) Format {
 	}
 }
 
+// Slots of the keys of a resync format in the fields of a record.
 const (
 	resyncAccount = iota
 	resyncTime
 	resyncFacts
 )
 
+// readFacts reads the member facts strictly.
 func readFacts(v jsonscan.Value) (facts event.Facts, err error) {
 	if v.Kind() == jsonscan.None {
 		return facts, RejectMissing("facts")

@@ -57,7 +57,7 @@ func (f Filter) check(accountID string, tree *Tree) error {
 	}
 
 	for i, name := range f.EventTypes {
-		_, _, known := event.SetOf([]string{name})
+		_, _, known := event.TypeSetOf([]string{name})
 		if !known {
 			bad.add(fmt.Sprintf("event_types[%d]", i), "unknown_type", "unknown event type "+quote(name))
 		}

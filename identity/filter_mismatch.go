@@ -43,7 +43,7 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 		return &FilterMismatch{Field: FieldAccount}
 	}
 
-	types, _, _ := event.SetOf(f.EventTypes)
+	types, _, _ := event.TypeSetOf(f.EventTypes)
 	allows := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
 	for _, field := range [...]struct {
 		name    string
@@ -51,7 +51,7 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 		admits  bool
 	}{
 		{"account_ids", f.AccountIDs, allows(f.AccountIDs, m.AccountID)},
-		{"event_types", f.EventTypes, types&event.ClassOf(m.Type, m.Format, event.Name(m.Name)) != 0},
+		{"event_types", f.EventTypes, types&event.TypeClassOf(m.Type, m.Format, event.Name(m.Name)) != 0},
 		{"names", f.Names, event.NamesOf(f.Names)&event.NameBit([]byte(m.Name)) != 0},
 		{"agent_ids", f.AgentIDs, allows(f.AgentIDs, m.AgentID)},
 		{"queue_ids", f.QueueIDs, allows(f.QueueIDs, m.QueueID)},

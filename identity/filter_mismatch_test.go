@@ -71,7 +71,7 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 			}
 
 			selected = selected &&
-				s.Admits(event.ClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)),
+				s.Admits(event.TypeClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)),
 					c.m.AgentID, c.m.QueueID, c.m.CallID)
 		}
 

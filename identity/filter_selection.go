@@ -23,7 +23,7 @@ type Selection struct {
 // NewSelection returns the selection of an account's filter, nil if none of its accounts
 // exists.
 func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
-	types, _, ok := event.SetOf(f.EventTypes)
+	types, _, ok := event.TypeSetOf(f.EventTypes)
 	_, known := tree.Account(accountID)
 	if !ok || !known {
 		return nil

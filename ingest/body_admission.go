@@ -39,25 +39,25 @@ type admission struct {
 	maxWait   time.Duration
 
 	mu            sync.Mutex
-	heldBytes     int64
+	heldBytes     int64 // by admitted bodies
 	waitingBodies int
-	callers       map[string]*callerQueue
+	callers       map[string]*callerQueue // by sourceName
 }
 
 // callerQueue has the memory and the queue of one caller's bodies. It exists while the caller has bodies.
 type callerQueue struct {
 	heldBytes int64
-	bodies    int // admitted
-	queue     list.List
+	bodies    int       // admitted
+	queue     list.List // of *waiter
 }
 
 // waiter is a body in its caller's queue.
 type waiter struct {
-	reserve  int64
-	admitted chan struct{}
+	reserve  int64         // bytes to reserve when it is admitted
+	admitted chan struct{} // closed then
 }
 
-// acquire waits until a body of the named caller is admitted and reserves memory for it, at most
+// acquire waits until a body of the caller with the name is admitted and reserves bytes of memory for it, at most
 // maxInitialReserve. It returns fault.KindLimited when the queue is full or the wait takes longer than
 // maxWait. The reservation must be released.
 func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*reservation, error) {
@@ -135,6 +135,7 @@ func (a *admission) fits(c *callerQueue, reserve int64) bool {
 	return c.bodies < a.maxBodies && c.heldBytes+reserve <= a.limit/2-a.heldBytes
 }
 
+// admit counts a body of c as admitted. The caller holds a.mu.
 func (a *admission) admit(c *callerQueue, reserve int64) {
 	c.bodies++
 	c.heldBytes += reserve
@@ -186,10 +187,10 @@ func (a *admission) stats() (held int64, waiting int) {
 type reservation struct {
 	admission *admission
 	caller    *callerQueue
-	name      string
+	name      string // of the caller
 
 	reservedBytes int64 // bytes reserved in the admission
-	minReserved   int64 // bytes of reserved that are kept until release
+	minReserved   int64 // bytes of reservedBytes that are kept until release
 	usedBytes     int64
 }
 
@@ -237,6 +238,7 @@ func (r *reservation) shrink(n int) {
 	r.admission.admitWaiting()
 }
 
+// addReserved reserves n more bytes, or releases -n. The caller holds the lock of the admission.
 func (r *reservation) addReserved(n int64) {
 	r.reservedBytes += n
 	r.caller.heldBytes += n

@@ -52,6 +52,7 @@ func (k *slowKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	}
 }
 
+// send acknowledges batches until none is filled.
 func (k *slowKafka) send() {
 	for {
 		k.mu.Lock()
@@ -68,12 +69,12 @@ func (k *slowKafka) send() {
 	}
 }
 
-// leg is a call record of mod_json_cdr of the given size.
-func leg(n, size int) string {
+// callRecord is a call record of mod_json_cdr of the given size.
+func callRecord(n, size int) string {
 	return fmt.Sprintf(`{"variables":{"uuid":"%d","sdp":"%s"}}`, n, strings.Repeat("x", size))
 }
 
-func otherKey(id string) *identity.Principal {
+func callerWithKey(id string) *identity.Principal {
 	return &identity.Principal{KeyID: id, AccountID: "acme", Role: identity.RoleAdmin}
 }
 
@@ -95,11 +96,11 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 
 				for n := range legs {
 					all.Go(func() {
-						r := post("freeswitch.json_cdr", "application/json", leg(n, size))
+						r := post("freeswitch.json_cdr", "application/json", callRecord(n, size))
 						if accepted, err := i.testAccept(t.Context(), r); accepted != 1 || err != nil {
 							t.Errorf("leg %d: %d, %v", n, accepted, err)
 						}
-						most.Store(max(most.Load(), heldBy(i)))
+						most.Store(max(most.Load(), heldBytes(i)))
 					})
 				}
 
@@ -107,8 +108,8 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 				if k.records != legs {
 					t.Errorf("stored %d of %d", k.records, legs)
 				}
-				if most.Load() > int64(limit) || heldBy(i) != 0 || len(i.admission.callers) != 0 {
-					t.Errorf("held %d of %d bytes, %d at the end", most.Load(), limit, heldBy(i))
+				if most.Load() > int64(limit) || heldBytes(i) != 0 || len(i.admission.callers) != 0 {
+					t.Errorf("held %d of %d bytes, %d at the end", most.Load(), limit, heldBytes(i))
 				}
 			})
 		})
@@ -127,7 +128,8 @@ func TestKeysAreServedFairly(t *testing.T) {
 
 		for n := range 2000 {
 			burst.Go(func() {
-				if _, err := i.testAccept(t.Context(), post("freeswitch.json_cdr", "", leg(n, 30<<10))); err != nil {
+				r := post("freeswitch.json_cdr", "", callRecord(n, 30<<10))
+				if _, err := i.testAccept(t.Context(), r); err != nil {
 					t.Error(err)
 				}
 			})
@@ -140,8 +142,8 @@ func TestKeysAreServedFairly(t *testing.T) {
 
 		for n := range 3 { // another key, one after the other
 			began := time.Now()
-			r := post("svc.cc", "", leg(n, 100<<10))
-			r.Caller = otherKey("k2")
+			r := post("svc.cc", "", callRecord(n, 100<<10))
+			r.Caller = callerWithKey("k2")
 
 			if _, err := i.testAccept(t.Context(), r); err != nil {
 				t.Error(err)
@@ -207,8 +209,8 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		cancel()
 
 		all.Wait()
-		if heldBy(i) != 0 || len(i.admission.callers) != 0 {
-			t.Errorf("held %d bytes by %v", heldBy(i), i.admission.callers)
+		if heldBytes(i) != 0 || len(i.admission.callers) != 0 {
+			t.Errorf("held %d bytes by %v", heldBytes(i), i.admission.callers)
 		}
 	})
 }
@@ -243,7 +245,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 		all.Go(func() { // another key still may wait
 			r := post("svc.cc", "", `{}`)
-			r.Caller = otherKey("k2")
+			r.Caller = callerWithKey("k2")
 			if _, err := i.testAccept(t.Context(), r); err != nil {
 				t.Error(err)
 			}
@@ -253,8 +255,8 @@ func TestQueueIsBounded(t *testing.T) {
 		close(stop)
 		all.Wait()
 
-		if refused.Load() != 10 || heldBy(i) != 0 || len(i.admission.callers) != 0 {
-			t.Errorf("%d refused, %d bytes held by %v", refused.Load(), heldBy(i), i.admission.callers)
+		if refused.Load() != 10 || heldBytes(i) != 0 || len(i.admission.callers) != 0 {
+			t.Errorf("%d refused, %d bytes held by %v", refused.Load(), heldBytes(i), i.admission.callers)
 		}
 	})
 }
@@ -269,7 +271,8 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := ingestOn(t, config, k)
 
-		array := "[" + strings.Repeat(leg(1, split.MaxRecord-100)+",", 15) + leg(1, split.MaxRecord-100) + "]"
+		large := callRecord(1, split.MaxRecord-100)
+		array := "[" + strings.Repeat(large+",", 15) + large + "]"
 		var first sync.WaitGroup
 		first.Go(func() {
 			if n, err := i.testAccept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
@@ -280,7 +283,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		synctest.Wait() // it waits for Kafka, and holds 16 MiB and more
 
 		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
-		other.Caller = otherKey("k2")
+		other.Caller = callerWithKey("k2")
 		_, err := i.testAccept(t.Context(), other)
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
 			t.Errorf("over the limit: %v", err)
@@ -293,7 +296,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		if _, err := i.testAccept(t.Context(), other); err != nil {
 			t.Errorf("when there is room again: %v", err)
 		}
-		if held := heldBy(i); held != 0 {
+		if held := heldBytes(i); held != 0 {
 			t.Errorf("%d bytes still held", held)
 		}
 	})

@@ -29,7 +29,8 @@
 //
 //   - ingest.go, settings.go, metrics.go: a body from request to Kafka; settings and metrics
 //   - body_admission.go: which bodies may be taken in at the same time
-//   - body.go, content_type.go: reading a body
-//   - records.go, kafka_keys.go: the records of a body, and the key of each
-//   - idempotency.go, purge.go: bodies with an Idempotency-Key are stored once
+//   - read_body.go, content_type.go: reading a body
+//   - build_records.go, kafka_keys.go: the records of a body, and the key of each
+//   - idempotency.go, purge_deleted_accounts.go: bodies with an Idempotency-Key are stored once; the keys of a
+//     deleted account
 package ingest

@@ -26,9 +26,9 @@ const (
 	keyTTL           = 24 * time.Hour
 	maxKeyLength     = 255       // bytes of an Idempotency-Key
 	maxKeysPerSource = 1_000_000 // of one source within keyTTL, checked once per purgeInterval
-	// lease is the time after which the key of a process that has ended is free. A process renews its leases
+	// leaseTime is the time after which the key of a process that has ended is free. A process renews its leases
 	// every renewInterval.
-	lease         = 2500 * time.Millisecond
+	leaseTime     = 2500 * time.Millisecond
 	renewInterval = 800 * time.Millisecond
 	// storeTimeout is longer than the producer works on a record: then the result is known or never will be.
 	storeTimeout  = 45 * time.Second
@@ -36,8 +36,9 @@ const (
 	// clockMargin is the largest difference between the clocks of the database and of Kafka's records.
 	clockMargin   = time.Minute
 	purgeInterval = time.Minute
-	minPoll       = 10 * time.Millisecond
-	maxPoll       = 200 * time.Millisecond
+	// minPoll and maxPoll bound the pauses of a request that waits for another one with its key.
+	minPoll = 10 * time.Millisecond
+	maxPoll = 200 * time.Millisecond
 )
 
 // keyStore is the table of Idempotency-Keys. A row is written before a body is produced and completed
@@ -70,12 +71,14 @@ func migrate(ctx context.Context, db *sqldb.DB) error {
 
 // keyClaim is a row of the table and the request's lease of it.
 type keyClaim struct {
-	account           string // the caller's
-	source, key, body string
-	holder            string         // "" when another request has stored the body
-	identity          event.Identity // of the first record; the others have the numbers after it
-	records           int
-	refusal           string // message of fault.KindTooLarge
+	account    string         // the caller's
+	source     string         // see sourceName
+	key        string         // the Idempotency-Key
+	bodyDigest string         // see digest
+	holder     string         // of the lease, see setHolder; "" when another request has stored the body
+	identity   event.Identity // of the first record; the others have the numbers after it
+	records    int            // that were stored
+	refusal    string         // message of fault.KindTooLarge, "" if all of them were
 
 	// The time within which earlier attempts can have written some of the body; zero if there was none.
 	attemptedFrom, attemptedUntil time.Time
@@ -114,7 +117,8 @@ func digest(format string, body []byte) string {
 // claim takes the key for the body, or returns the response stored under it. While
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
-func (s *keyStore) claim(ctx context.Context, account, source, key, body string, records int) (*keyClaim, error) {
+func (s *keyStore) claim(ctx context.Context, account, source, key, bodyDigest string,
+	records int) (*keyClaim, error) {
 	// As of the last purge: a source may exceed the limit by what it sends in a minute.
 	if (*s.overLimit.Load())[source] {
 		return nil, fault.Limited(purgeInterval,
@@ -122,7 +126,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 				maxKeysPerSource))
 	}
 
-	c := &keyClaim{account: account, source: source, key: key, body: body}
+	c := &keyClaim{account: account, source: source, key: key, bodyDigest: bodyDigest}
 	c.setHolder(event.Identity{Run: s.ownRun, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
 		// The statements are conditional: of two requests at once only one changes the row.
@@ -149,7 +153,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 	}
 }
 
-// setHolder gives the claim a holder of its own, with the identity of the body's first record, for those who
+// setHolder gives the claim a holder of its own, "<identity of the body's first record> <random>", for those who
 // take the claim over.
 func (c *keyClaim) setHolder(first event.Identity) {
 	c.identity, c.holder = first, first.String()+" "+rand.Text()
@@ -164,7 +168,7 @@ func (s *keyStore) claimNew(ctx context.Context, c *keyClaim) (claimed bool, err
 		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
 			lease_until = excluded.lease_until, expires_at = excluded.expires_at, attempted_until = 0
 		WHERE ingest_keys.expires_at <= `+now,
-		c.account, c.source, c.key, c.body, c.holder, lease.Milliseconds(), keyTTL.Milliseconds())
+		c.account, c.source, c.key, c.bodyDigest, c.holder, leaseTime.Milliseconds(), keyTTL.Milliseconds())
 	return rows == 1 && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
 }
 
@@ -172,8 +176,8 @@ func (s *keyStore) claimNew(ctx context.Context, c *keyClaim) (claimed bool, err
 // identities of its records and the time of the attempts.
 func (s *keyStore) claimAbandoned(ctx context.Context, c *keyClaim, holder string) (claimed bool, err error) {
 	taken := *c
-	name, _, _ := strings.Cut(holder, " ")
-	first, err := event.ParseIdentity(name)
+	identity, _, _ := strings.Cut(holder, " ")
+	first, err := event.ParseIdentity(identity)
 	if err == nil { // else a node of a version without identities had it
 		taken.setHolder(first)
 	}
@@ -182,7 +186,7 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *keyClaim, holder strin
 	rows, err := s.db.ExecWithoutTx(ctx,
 		`UPDATE ingest_keys SET attempted_until = lease_until, holder = $3, lease_until = `+now+` + $4
 		WHERE source = $1 AND key = $2 AND body = $5 AND holder = $6 AND NOT stored AND lease_until <= `+now,
-		c.source, c.key, taken.holder, lease.Milliseconds(), c.body, holder)
+		c.source, c.key, taken.holder, leaseTime.Milliseconds(), c.bodyDigest, holder)
 	if rows != 1 || err != nil {
 		return false, sqldb.Wrap(err, "taking over an Idempotency-Key")
 	}
@@ -202,14 +206,14 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *keyClaim, holder strin
 
 // readClaim reads a row that another request, its holder, wrote.
 func (s *keyStore) readClaim(ctx context.Context, c *keyClaim) (stored bool, holder string, err error) {
-	var body string
+	var bodyDigest string
 	err = s.db.QueryRowContext(ctx,
 		`SELECT body, stored, records, refusal, holder FROM ingest_keys WHERE source = $1 AND key = $2`,
-		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal, &holder)
+		c.source, c.key).Scan(&bodyDigest, &stored, &c.records, &c.refusal, &holder)
 	if errors.Is(err, sql.ErrNoRows) { // released meanwhile
 		return false, "", nil
 	}
-	if err == nil && body != c.body {
+	if err == nil && bodyDigest != c.bodyDigest {
 		return false, "", fault.Conflict("The Idempotency-Key was used for another body")
 	}
 
@@ -236,10 +240,12 @@ func (s *keyStore) renewUntil(ctx context.Context, c *keyClaim) {
 	for range retry.Ticks(ctx, renewInterval) {
 		_ = s.update(ctx, "renewing an Idempotency-Key",
 			`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` + $4 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`,
-			c, lease.Milliseconds())
+			c, leaseTime.Milliseconds())
 	}
 }
 
+// update changes the row of a claim, whose source, key and holder are the first arguments of the statement. The row
+// of another holder stays.
 func (s *keyStore) update(ctx context.Context, operation, statement string, c *keyClaim, args ...any) error {
 	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, args...)...)
 	return sqldb.Wrap(err, operation)

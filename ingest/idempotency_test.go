@@ -38,6 +38,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 	})
 }
 
+// keyed is a request with an Idempotency-Key.
 func keyed(key, body string) Request {
 	r := post("svc.cc", "", body)
 	r.IdempotencyKey = key
@@ -190,7 +191,7 @@ func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 			}
 		}
 
-		if heldBy(i) == 0 {
+		if heldBytes(i) == 0 {
 			t.Error("the body's memory was released while it is being stored")
 		}
 
@@ -201,7 +202,7 @@ func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 			t.Errorf("%+v %v", result, err)
 		}
 
-		for deadline := time.Now().Add(time.Minute); heldBy(i) != 0; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); heldBytes(i) != 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the body's memory is held")
 			}
@@ -216,7 +217,7 @@ func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 // A lease is renewed while its request works: no repeat produces beside it.
 func TestALeaseIsRenewedWhileABodyIsStored(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
-		k := &fakeKafka{respond: func(context.Context) error { time.Sleep(lease + time.Second); return nil }}
+		k := &fakeKafka{respond: func(context.Context) error { time.Sleep(leaseTime + time.Second); return nil }}
 		nodes := []*Ingest{open(k), open(k)}
 		var all sync.WaitGroup
 

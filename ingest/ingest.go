@@ -72,12 +72,12 @@ type Ingest struct {
 	formats   func(name string) (f *format.Format, ok bool)
 	accounts  Accounts
 	producer  Producer
-	kafka     Log
+	kafka     Log // the raw topics
 	tracer    *tracing.Tracer
 	log       *slog.Logger
 	metrics   *metrics
 	admission *admission
-	keys      *keyStore
+	keys      *keyStore // the Idempotency-Keys
 }
 
 // New returns an Ingest and migrates its tables. The caller must call Run.
@@ -154,13 +154,13 @@ type Result struct {
 // within the limit are stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
 	result, err := i.storeBody(ctx, r)
-	label := accepted
+	label := labelAccepted
 	switch {
 	case err != nil:
 		label = string(fault.KindOf(err))
 		i.logOverload(ctx, r, err)
 	case result.Replayed:
-		label = replayed
+		label = labelReplayed
 	}
 
 	i.metrics.bodies.WithLabelValues(label).Inc()
@@ -179,6 +179,7 @@ func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
 	}
 }
 
+// storeBody is Accept without its metric and log.
 func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err error) {
 	f, ok := i.formats(r.Format)
 	if !ok || f.Internal {
@@ -356,17 +357,17 @@ func (c *keyClaim) numberRecords(records []kafka.Record) {
 // reads what the partitions of the records' keys got at the time of the attempts.
 func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.Record,
 	claim *keyClaim) (map[string]bool, error) {
-	stored, prefix, seen := map[string]bool{}, claim.bodyID()+"/", map[int]bool{}
+	stored, prefix, scanned := map[string]bool{}, claim.bodyID()+"/", map[int]bool{}
 	for n := range records {
 		partition, err := i.kafka.KeyPartition(ctx, topic, records[n].Key)
 		if err != nil {
 			return nil, err
 		}
 
-		if seen[partition] {
+		if scanned[partition] {
 			continue
 		}
-		seen[partition] = true
+		scanned[partition] = true
 
 		from, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedFrom)
 		if err != nil {

@@ -83,6 +83,7 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	return nil
 }
 
+// accountList has the accounts that every caller may name.
 type accountList []string
 
 func (a accountList) MayIngestFor(_ *identity.Principal, id string) bool {
@@ -109,8 +110,9 @@ func testFormats(name string) (*format.Format, bool) {
 	return &copied, true
 }
 
-var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
+var theCaller = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
 
+// ingestOn returns an Ingest that produces to k, without Idempotency-Keys.
 func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
 	i, err := newIngest(config,
@@ -128,19 +130,22 @@ func (i *Ingest) testAccept(ctx context.Context, r Request) (int, error) {
 	return result.Accepted, err
 }
 
-func heldBy(i *Ingest) int64 {
+// heldBytes returns the memory of admitted bodies.
+func heldBytes(i *Ingest) int64 {
 	held, _ := i.admission.stats()
 	return held
 }
 
+// post is a request of theCaller.
 func post(format, contentType, body string) Request {
 	return Request{
 		Format: format, ContentType: contentType, ContentLength: int64(len(body)),
-		Body: strings.NewReader(body), Caller: theKey,
+		Body: strings.NewReader(body), Caller: theCaller,
 	}
 }
 
-func zip(t testing.TB, parts ...string) string {
+// gzipped returns the parts, each as a member of its own.
+func gzipped(t testing.TB, parts ...string) string {
 	t.Helper()
 	var b bytes.Buffer
 	for _, part := range parts {
@@ -186,7 +191,7 @@ func TestAcceptedRecords(t *testing.T) {
 		}
 	}
 
-	if held := heldBy(i); held != 0 {
+	if held := heldBytes(i); held != 0 {
 		t.Errorf("%d bytes still held", held)
 	}
 	if got := testutil.ToFloat64(i.metrics.records.WithLabelValues("cc.raw")); got != 3 {
@@ -217,11 +222,12 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 		{"empty array", "svc.cc", "application/json", "", `[]`, 0},
 		{"NDJSON", "svc.cc", "application/x-ndjson", "", "{}\n{}\n", 2},
 		{"empty NDJSON", "svc.cc", "application/x-ndjson", "", "", 0},
-		{"gzip", "svc.cc", "application/json", "gzip", zip(t, `[{},{}]`), 2},
-		{"gzip of several members", "svc.cc", "application/x-ndjson", "GZIP", zip(t, "{}\n", "", "{}"), 2},
+		{"gzip", "svc.cc", "application/json", "gzip", gzipped(t, `[{},{}]`), 2},
+		{"gzip of several members", "svc.cc", "application/x-ndjson", "GZIP", gzipped(t, "{}\n", "", "{}"), 2},
 		{"identity", "svc.cc", "Application/JSON", "identity", `{}`, 1},
 		{"plain events", "freeswitch.event", "text/event-plain", "", "Event-Name: A\n\nEvent-Name: B\n", 2},
-		{"plain call center events", "freeswitch.callcenter", "text/event-plain", "gzip", zip(t, "Event-Name: A\n"), 1},
+		{"plain call center events", "freeswitch.callcenter", "text/event-plain", "gzip",
+			gzipped(t, "Event-Name: A\n"), 1},
 		{"call record form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", 1},
 		{"call record base64 form", "freeswitch.json_cdr", "application/x-www-form-base64-encoded", "", "cdr=e30=", 1},
 	} {
@@ -265,9 +271,9 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 			"The Content-Encoding must be gzip or absent"},
 		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid,
 			"The body is truncated or does not match its Content-Encoding"},
-		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid,
+		{"gzip cut off", "svc.cc", "", "gzip", gzipped(t, `{}`)[:20], fault.KindInvalid,
 			"The body is truncated or does not match its Content-Encoding"},
-		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid,
+		{"rubbish after gzip", "svc.cc", "", "gzip", gzipped(t, `{}`) + "rubbish", fault.KindInvalid,
 			"The body is truncated or does not match its Content-Encoding"},
 		{"empty", "svc.cc", "application/json", "", ``, fault.KindInvalid, "Line 1: the body is empty"},
 		{"broken after good records", "svc.cc", "application/x-ndjson", "", "{}\n{}\n{\n{}", fault.KindInvalid,
@@ -278,7 +284,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 		{"record too large", "svc.cc", "application/x-ndjson", "", "{}\n" + big, fault.KindTooLarge,
 			"Line 2: a record is over 1 MiB"},
 		{"body too large", "svc.cc", "application/x-ndjson", "", huge, fault.KindTooLarge, "The body is over 32 MiB"},
-		{"gzip bomb", "svc.cc", "application/x-ndjson", "gzip", zip(t, huge), fault.KindTooLarge,
+		{"gzip bomb", "svc.cc", "application/x-ndjson", "gzip", gzipped(t, huge), fault.KindTooLarge,
 			"The body is over 32 MiB"},
 		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18),
 			fault.KindTooLarge,
@@ -307,7 +313,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 			if k.calls != 0 {
 				t.Error("Kafka was called")
 			}
-			if held := heldBy(i); held != 0 || len(i.admission.callers) != 0 {
+			if held := heldBytes(i); held != 0 || len(i.admission.callers) != 0 {
 				t.Errorf("%d bytes and %v still held", held, i.admission.callers)
 			}
 			if got := testutil.ToFloat64(i.metrics.bodies.WithLabelValues(string(tc.kind))); got != 1 {
@@ -345,6 +351,7 @@ func TestEndlessGzipOfNothing(t *testing.T) {
 	}
 }
 
+// endless repeats a chunk without end.
 type endless struct {
 	chunk string
 	at    int
@@ -385,7 +392,7 @@ func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 
 	arrived := 0
 	r.Body = readerFunc(func(p []byte) (int, error) {
-		if held := heldBy(i); held > int64(max(2*arrived+reservationStep, maxInitialReserve)) {
+		if held := heldBytes(i); held > int64(max(2*arrived+reservationStep, maxInitialReserve)) {
 			t.Fatalf("holds %d with %d arrived", held, arrived)
 		}
 		if arrived >= 1<<20 {
@@ -437,8 +444,8 @@ func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
 				t.Errorf("%s as %s: %d records %v, %v", name, contentType, n, k.records, err)
 			}
 
-			if heldBy(i) != 0 {
-				t.Errorf("%s: %d bytes are held", name, heldBy(i))
+			if heldBytes(i) != 0 {
+				t.Errorf("%s: %d bytes are held", name, heldBytes(i))
 			}
 			if got := testutil.ToFloat64(i.metrics.repaired); got != 1 {
 				t.Errorf("%s: counted %v", name, got)

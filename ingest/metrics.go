@@ -9,17 +9,17 @@ import (
 
 // Result labels of stored bodies. The label of a refused body is a fault kind.
 const (
-	accepted = "accepted"
-	replayed = "replayed" // stored by an earlier request
+	labelAccepted = "accepted"
+	labelReplayed = "replayed" // stored by an earlier request
 )
 
 type metrics struct {
 	bodies   *prometheus.CounterVec // by result
 	records  *prometheus.CounterVec // by topic
 	bytes    *prometheus.CounterVec // by topic
-	repaired prometheus.Counter
-	wait     prometheus.Histogram
-	produce  prometheus.Histogram
+	repaired prometheus.Counter     // bodies
+	wait     prometheus.Histogram   // seconds before admission
+	produce  prometheus.Histogram   // seconds until Kafka has all of a body
 }
 
 func newMetrics(reg prometheus.Registerer, topics []string, admission func() (held int64, waiting int)) *metrics {
@@ -40,7 +40,7 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 				"Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.",
 				100)),
 	}
-	metric.Init(m.bodies, accepted, replayed)
+	metric.Init(m.bodies, labelAccepted, labelReplayed)
 	metric.Init(m.bodies, fault.KindConflict, fault.KindInvalid, fault.KindForbidden, fault.KindNotFound,
 		fault.KindTooLarge,
 		fault.KindUnsupported, fault.KindLimited, fault.KindUnavailable, fault.KindInternal)

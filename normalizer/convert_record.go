@@ -54,7 +54,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if b.state != nil {
 		stateEvent := state.Event{
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
-			LegOf: e.IsLegOf,
+			IsLegOf: e.IsLegOf,
 		}
 		b.state.Apply(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.PastSteps()

@@ -117,6 +117,6 @@ func readFilterHeaders(r *kafka.Record) (m filterHeaders) {
 		}
 	}
 
-	m.typeBits, m.name = event.ClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
+	m.typeBits, m.name = event.TypeClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
 	return m
 }

@@ -6,7 +6,7 @@ import (
 	"trunkline/event"
 )
 
-// nextAgent returns what is known of the event's agent after it, and what it shows. agent
+// nextAgent returns what is known of the event's agent after it, and the state that the agent shows. agent
 // is its entry before the event, call the event's call after it; nil: none.
 func (e *Event) nextAgent(agent, call *Entry) (KnownAgent, shownState) {
 	f := &e.Facts
@@ -21,8 +21,8 @@ func (e *Event) nextAgent(agent, call *Entry) (KnownAgent, shownState) {
 		k.applyPartialReports(f)
 	}
 
-	if call != nil && sharesCall(f) {
-		k.share(f.AgentID, call, endsCall(f))
+	if call != nil && changesAgentsCall(f) {
+		k.takeOrDropCall(f.AgentID, call, endsCall(f))
 	} else if call == nil {
 		k.applyCallWithoutEntry(f, agent)
 	}
@@ -177,9 +177,9 @@ func (k *KnownAgent) applyReportedState(s event.State, presence func(event.State
 	}
 }
 
-// sharesCall reports whether the event's agent has its call, as the call's entry says, or
-// has it no longer.
-func sharesCall(f *event.Facts) bool {
+// changesAgentsCall reports whether the event may give its call to its agent or take it away, as the call's entry
+// says after it.
+func changesAgentsCall(f *event.Facts) bool {
 	switch subjectOf(f) {
 	case aboutCall:
 		return true
@@ -198,8 +198,8 @@ func endsCall(f *event.Facts) bool {
 	return f.Name == event.NameConferenceLeft && f.State == event.Ended
 }
 
-// share makes a call one of the agent's if its entry says so, and else takes it away.
-func (k *KnownAgent) share(agent string, call *Entry, ended bool) {
+// takeOrDropCall makes a call one of the agent's if its entry says so, and else takes it away.
+func (k *KnownAgent) takeOrDropCall(agent string, call *Entry, ended bool) {
 	switch {
 	case !call.isWith(agent) || call.State == event.Held && call.AgentID != agent:
 		if ended || k.hasCall(call.ID) {

@@ -26,7 +26,7 @@ type Step struct {
 	QueueID   string     `json:"queue_id,omitempty"` // of a step without an agent
 }
 
-// texts returns the members of a step.
+// texts returns the texts of a step, for endedCall.
 func (s *Step) texts() [4]*string {
 	return [...]*string{(*string)(&s.Name), &s.AgentID, &s.AgentName, &s.QueueID}
 }
@@ -48,9 +48,9 @@ func StepOf(f *event.Facts) Step {
 	return Step{Name: f.Name, AgentID: emptyIfTooLong(f.AgentID), AgentName: emptyIfTooLong(f.AgentName)}
 }
 
-// isStep reports whether the step is kept for later events: a word for less than that, such
+// isKept reports whether a history keeps the step for later events: a word for less than that, such
 // as other, is told once.
-func (s *Step) isStep() bool {
+func (s *Step) isKept() bool {
 	switch s.Name {
 	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
 		event.NameQueueCallAbandoned,
@@ -74,12 +74,12 @@ func (h *History) PastSteps() []Step {
 	return h.Steps
 }
 
-// with returns the history after a step: h itself after one that the platform tells twice.
+// withStep returns the history after a step: h itself after one that the platform tells twice.
 // Nothing but a queue begins a history.
-func (h *History) with(s Step) *History {
+func (h *History) withStep(s Step) *History {
 	past := h.PastSteps()
 	switch {
-	case !s.isStep(), s.RepeatsLast(past), len(past) == 0 && s.Name == event.NameCallTransferred:
+	case !s.isKept(), s.RepeatsLast(past), len(past) == 0 && s.Name == event.NameCallTransferred:
 		return h
 	}
 
@@ -96,10 +96,10 @@ func (h *History) equal(o *History) bool {
 	return h == o || h != nil && o != nil && h.VisitID == o.VisitID && slices.Equal(h.Steps, o.Steps)
 }
 
-// legOf returns the entry of a visit's leg, on platforms where the visit has an id of its own
+// legOfVisit returns the entry of a visit's leg, on platforms where the visit has an id of its own
 // and the leg's is that of the interaction; nil: none. call is the visit's entry before the
 // event, nil: none.
-func (p *Partition) legOf(e *Event, call *Entry) *Entry {
+func (p *Partition) legOfVisit(e *Event, call *Entry) *Entry {
 	f := &e.Facts
 	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.LegOutlivesVisit {
 		return nil
@@ -112,13 +112,13 @@ func (p *Partition) legOf(e *Event, call *Entry) *Entry {
 }
 
 // historyBefore returns what has happened to the event's call before it, and the entry of its
-// leg, see legOf. call is its entry before the event, nil: none.
+// leg, see legOfVisit. call is its entry before the event, nil: none.
 func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *Entry) {
 	if e.Facts.CallID == "" {
 		return nil, nil
 	}
 
-	leg = p.legOf(e, call)
+	leg = p.legOfVisit(e, call)
 	if leg != nil && leg.History != nil {
 		return p.holderOf(leg).History, leg
 	}
@@ -143,7 +143,7 @@ func (p *Partition) holderOf(leg *Entry) *Entry {
 // entries, before is nil if there was none.
 func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 	past, leg := p.historyBefore(e, before)
-	history := past.with(StepOf(&e.Facts))
+	history := past.withStep(StepOf(&e.Facts))
 	ended := after.State == event.Ended
 
 	switch {

@@ -14,6 +14,7 @@ type historyTeller struct {
 	id event.ID
 }
 
+// tell applies the event, and returns it with what has happened before it.
 func (h *historyTeller) tell(f event.Facts) *Event {
 	h.id = event.NextID(h.id, firstMilli+1000, 3)
 	e := &Event{ID: h.id, Account: "acme", Timestamp: firstMilli / 1000, Source: "feed:pbx", Facts: f}

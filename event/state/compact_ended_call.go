@@ -161,13 +161,13 @@ func (c *endedCall) entry() Entry {
 	u.rest = u.rest[1:]
 
 	if bits&8 != 0 {
-		e.History = u.queueHistory()
+		e.History = u.callHistory()
 	}
 
 	return e
 }
 
-// unpacker reads what compact has written.
+// unpacker reads what compact has written: rest is still to read; id is the entry's, for sameAsID.
 type unpacker struct{ rest, id string }
 
 func (u *unpacker) text() string {
@@ -185,7 +185,7 @@ func (u *unpacker) text() string {
 	return s
 }
 
-func (u *unpacker) queueHistory() *History {
+func (u *unpacker) callHistory() *History {
 	h := &History{Steps: make([]Step, u.uvarint())}
 	for i := range h.Steps {
 		for _, s := range h.Steps[i].texts() {

@@ -8,7 +8,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
 	// Before the agent is looked up, since the call may tell which one it is.
-	if e.LegOf != nil {
+	if e.IsLegOf != nil {
 		p.completeAgentLeg(e)
 	}
 	if call != nil {
@@ -22,7 +22,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 		agent = p.lookup(account, Agent, f.AgentID)
 	}
 	if agent != nil {
-		fill(&f.AgentName, agent.AgentName)
+		setIfEmpty(&f.AgentName, agent.AgentName)
 	}
 
 	switch subjectOf(f) {
@@ -34,8 +34,8 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 			f.State = after
 		}
 		if call != nil {
-			previous(f, call)
-			durations(f, call, after, e.EffectiveMillis())
+			addPrevious(f, call)
+			addDurations(f, call, after, e.EffectiveMillis())
 		}
 	case aboutDevice:
 		p.completeDevice(e)
@@ -58,9 +58,9 @@ func (p *Partition) completeAgentLeg(e *Event) {
 	}
 
 	for _, agent := range caller.Ringing {
-		if e.LegOf(agent) {
+		if e.IsLegOf(agent) {
 			f.AgentID = agent
-			fill(&f.QueueID, caller.QueueID)
+			setIfEmpty(&f.QueueID, caller.QueueID)
 			return
 		}
 	}
@@ -68,11 +68,11 @@ func (p *Partition) completeAgentLeg(e *Event) {
 
 // completeCall adds known facts of the event's call.
 func completeCall(f *event.Facts, call *Entry) {
-	fill(&f.QueueID, call.QueueID)
-	fill(&f.Caller, call.Caller)
-	fill(&f.Callee, call.Callee)
-	fill(&f.InteractionID, call.InteractionID)
-	fill(&f.OriginationCallID, call.OriginationCallID)
+	setIfEmpty(&f.QueueID, call.QueueID)
+	setIfEmpty(&f.Caller, call.Caller)
+	setIfEmpty(&f.Callee, call.Callee)
+	setIfEmpty(&f.InteractionID, call.InteractionID)
+	setIfEmpty(&f.OriginationCallID, call.OriginationCallID)
 
 	switch f.Name {
 	case event.NameQueueCallEntered:
@@ -80,10 +80,10 @@ func completeCall(f *event.Facts, call *Entry) {
 		// This is the caller's own channel: only the queue or the event itself can
 		// tell that an agent has the call.
 		if call.State == event.Talking || call.State == event.Held {
-			fill(&f.AgentID, call.AgentID)
+			setIfEmpty(&f.AgentID, call.AgentID)
 		}
 	default:
-		fill(&f.AgentID, call.AgentID)
+		setIfEmpty(&f.AgentID, call.AgentID)
 	}
 }
 
@@ -95,7 +95,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	completeMembership(f, agent)
 
 	var after *Entry
-	if sharesCall(f) {
+	if changesAgentsCall(f) {
 		after = e.nextCall(call)
 	}
 
@@ -115,7 +115,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	}
 
 	if agent != nil {
-		previous(f, agent)
+		addPrevious(f, agent)
 	}
 }
 
@@ -202,18 +202,19 @@ func completeMembership(f *event.Facts, agent *Entry) {
 	}
 }
 
-func previous(f *event.Facts, e *Entry) {
-	if f.Name == event.NameQueueCallAnswered && e.leftQueue() && f.PreviousState == "" {
-		f.PreviousState, f.PreviousSince = e.PreviousState, e.PreviousSince // it left the queue to this agent
+// addPrevious adds the state before the event. before is the entry of its agent or call.
+func addPrevious(f *event.Facts, before *Entry) {
+	if f.Name == event.NameQueueCallAnswered && before.leftQueue() && f.PreviousState == "" {
+		f.PreviousState, f.PreviousSince = before.PreviousState, before.PreviousSince // it left the queue to this agent
 		return
 	}
-	if f.State != "" && f.PreviousState == "" && e.State != "" {
-		f.PreviousState, f.PreviousSince = e.State, e.Since
+	if f.State != "" && f.PreviousState == "" && before.State != "" {
+		f.PreviousState, f.PreviousSince = before.State, before.Since
 	}
 }
 
-// durations adds the waiting and talking time of the call.
-func durations(f *event.Facts, call *Entry, after event.State, now int64) {
+// addDurations adds the waiting and talking time of the call. now is Unix milliseconds.
+func addDurations(f *event.Facts, call *Entry, after event.State, now int64) {
 	if call.State == event.Ended {
 		return
 	}
@@ -227,7 +228,7 @@ func durations(f *event.Facts, call *Entry, after event.State, now int64) {
 	}
 }
 
-// between returns the duration between two times, one of which may have a resolution
+// between returns the duration between two times in Unix milliseconds, one of which may have a resolution
 // of seconds.
 func between(from, to int64) event.Millis {
 	if to < from && from-to < 1000 {
@@ -236,7 +237,8 @@ func between(from, to int64) event.Millis {
 	return event.MillisOf(to - from)
 }
 
-func fill(text *string, known string) {
+// setIfEmpty sets a text of the facts to what is known, unless the event tells it.
+func setIfEmpty(text *string, known string) {
 	if *text == "" {
 		*text = known
 	}

@@ -137,11 +137,12 @@
 //
 // Read entry.go and fold.go, then call_transition.go.
 //
-//   - entry.go, position.go, record.go: an entry, the position up to which they are complete, their records
+//   - entry.go, fold_position.go, record.go: an entry, the position up to which they are complete, their records
 //   - partition.go, reader_view.go: the entries of a partition as the normalizer has them, and as readers
 //     have them
-//   - fold.go, fold_agent.go, fold_call.go, fold_device.go, call_transition.go, agent.go, apply_agent_report.go:
-//     what an event changes: of a call, of an agent who has several queues, calls and sayings
+//   - fold.go, fold_agent.go, fold_call.go, fold_device.go, call_transition.go: what an event changes
+//   - known_agent.go, apply_agent_report.go: what is known of an agent, who has several queues and calls, the state
+//     that follows from it, and what a platform's word changes in it
 //   - inferred_agent.go: an agent's state by what happened to it, where no platform has told it
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event
 //   - compact_ended_call.go, seen_numbers.go: what is kept of ended calls and of seen identities

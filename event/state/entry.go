@@ -115,9 +115,9 @@ func (e *Entry) Append(dst []byte) []byte {
 	dst = e.EventID.Append(dst)
 	dst = append(dst, `","since":`...)
 	dst = strconv.AppendInt(dst, e.Since, 10)
-	object := len(dst)
+	factsStart := len(dst)
 	dst = e.Facts.Append(dst)
-	dst[object] = ',' // the facts are members of the entry
+	dst[factsStart] = ',' // the facts are members of the entry
 	dst = dst[:len(dst)-1]
 
 	if e.Source != "" {
@@ -220,10 +220,11 @@ const (
 	offlineClass
 	agentClass
 	identityClass
-	classes
+	classCount
 )
 
-var classAges = [classes]time.Duration{
+// classAges has the lifetimes: how long after its last event an entry of a class expires.
+var classAges = [classCount]time.Duration{
 	endedClass: endedAge, callClass: callAge, deviceClass: deviceAge, offlineClass: offlineAge, agentClass: agentAge,
 	identityClass: numbersAge,
 }

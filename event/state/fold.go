@@ -22,9 +22,9 @@ type Event struct {
 	Source    string // of the message's metadata
 	Identity  event.Identity
 	Facts     event.Facts
-	// LegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
+	// IsLegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
 	// Apply finds by it the agent that answers a call of its queue.
-	LegOf func(agentID string) bool
+	IsLegOf func(agentID string) bool
 	// Past is what has happened to the event's call before it. Apply sets it.
 	Past *History
 }
@@ -98,7 +98,7 @@ func cleanText(f *event.Facts) {
 	}
 }
 
-// subject is the main entry that an event changes.
+// subject is the kind of the main entry that an event changes.
 type subject uint8
 
 const (
@@ -108,6 +108,7 @@ const (
 	aboutDevice
 )
 
+// subjectOf returns what an event is about.
 func subjectOf(f *event.Facts) subject {
 	switch f.Name {
 	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd,
@@ -158,6 +159,7 @@ func (e *Event) EffectiveMillis() int64 {
 // since returns the time from which an entry has the event's state, in Unix seconds.
 func (e *Event) since() int64 { return e.clampToLog(e.Timestamp*1000) / 1000 }
 
+// clampToLog returns a time in Unix milliseconds, or that of the event's id if the time is too far ahead of it.
 func (e *Event) clampToLog(millis int64) int64 {
 	logged := e.ID.Milli()
 	if millis > logged+MaxClockSkew.Milliseconds() {
@@ -215,7 +217,7 @@ func (e *Event) copyOrNew(kind Kind, id string, before *Entry) (next Entry) {
 	return next
 }
 
-// setState sets the entry's state after the event.
+// setState sets the entry's state after the event, and since when it has it.
 func (e *Event) setState(entry *Entry, s event.State) {
 	if entry.State == s {
 		return
@@ -228,8 +230,8 @@ func (e *Event) setState(entry *Entry, s event.State) {
 	entry.Name, entry.Reason, entry.TimestampMS = e.Facts.Name, "", e.Facts.TimestampMS
 }
 
-// setUnlessEmpty replaces a text by a newer one, unless that is empty.
-func setUnlessEmpty(text *string, newer string) {
+// replaceUnlessEmpty replaces a text by a newer one, unless that is empty.
+func replaceUnlessEmpty(text *string, newer string) {
 	newer = emptyIfTooLong(newer)
 	if newer != "" {
 		*text = newer

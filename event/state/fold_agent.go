@@ -22,7 +22,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 
 	next := e.copyOrNew(Agent, f.AgentID, agent)
 	next.AgentID = f.AgentID
-	setUnlessEmpty(&next.AgentName, f.AgentName)
+	replaceUnlessEmpty(&next.AgentName, f.AgentName)
 
 	switch f.Name {
 	case event.NameAgentQueueJoin, event.NameAgentLogin:
@@ -67,7 +67,8 @@ func (p *Partition) setOtherID(e *Event) {
 	p.put(&next, other, e.ID)
 }
 
-// showAgent writes an agent's entry with what is known of it.
+// showAgent writes an agent's entry with what is known of it and with the state that it shows. call is the
+// event's call after it, nil: none.
 func (p *Partition) showAgent(e *Event, next, before *Entry, known *KnownAgent, shows shownState, call *Entry) {
 	e.setState(next, shows.state)
 	if before != nil && before.State == event.Break && next.State == event.Break {
@@ -104,7 +105,8 @@ func (e *Event) breakSetAgain(before *Entry, known *KnownAgent) int64 {
 }
 
 // showCall sets the one of an agent's calls that its entry shows: rather one on which it
-// talks than one that rings, and rather a caller in a queue than a leg.
+// talks than one that rings, and rather a caller in a queue than a leg. changed is the event's call after it, nil:
+// none.
 func (p *Partition) showCall(e *Event, next, before *Entry, known *KnownAgent, changed *Entry) {
 	var best *Entry
 	rank := 0
@@ -133,7 +135,7 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *KnownAgent, c
 	case best != nil:
 		next.CallID, next.Caller, next.Callee = best.ID, best.Caller, best.Callee
 		next.InteractionID, next.OriginationCallID = best.InteractionID, best.OriginationCallID
-		setUnlessEmpty(&next.QueueID, best.QueueID)
+		replaceUnlessEmpty(&next.QueueID, best.QueueID)
 	case !onCall(next.State) || len(known.Calls) > 0:
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
 
@@ -143,7 +145,7 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *KnownAgent, c
 			f.Callee)
 		next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(
 			f.OriginationCallID)
-		setUnlessEmpty(&next.QueueID, f.QueueID)
+		replaceUnlessEmpty(&next.QueueID, f.QueueID)
 	case before != nil && before.KnownAgent != nil && before.KnownAgent.hasCall(next.CallID):
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
 	}

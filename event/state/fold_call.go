@@ -29,14 +29,14 @@ func (e *Event) nextCall(call *Entry) *Entry {
 
 	// That a comparison found it is no reason for the state of a call that goes on.
 	if subjectOf(f) == aboutCall && (f.Reason != event.ReasonResync || after == event.Ended) {
-		setUnlessEmpty(&next.Reason, f.Reason)
+		replaceUnlessEmpty(&next.Reason, f.Reason)
 	}
 
-	setUnlessEmpty(&next.QueueID, f.QueueID)
-	setUnlessEmpty(&next.Caller, f.Caller)
-	setUnlessEmpty(&next.Callee, f.Callee)
-	setUnlessEmpty(&next.InteractionID, f.InteractionID)
-	setUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
+	replaceUnlessEmpty(&next.QueueID, f.QueueID)
+	replaceUnlessEmpty(&next.Caller, f.Caller)
+	replaceUnlessEmpty(&next.Callee, f.Callee)
+	replaceUnlessEmpty(&next.InteractionID, f.InteractionID)
+	replaceUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
 	next.LegOutlivesVisit = next.LegOutlivesVisit || isOfLeg(f)
 
 	foldCallAgent(f, &next)

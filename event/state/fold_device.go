@@ -6,6 +6,7 @@ import (
 	"trunkline/event"
 )
 
+// foldDevice updates the entry of the event's device.
 func (p *Partition) foldDevice(e *Event) {
 	f := &e.Facts
 	name := deviceOf(f)
@@ -25,11 +26,11 @@ func (p *Partition) foldDevice(e *Event) {
 	next := e.copyOrNew(Device, name, device)
 	e.setState(&next, state)
 	next.Contacts = nextContacts(f, device)
-	setUnlessEmpty(&next.Reason, f.Reason)
-	setUnlessEmpty(&next.AgentID, f.AgentID)
-	setUnlessEmpty(&next.AgentName, f.AgentName)
-	setUnlessEmpty(&next.Caller, f.Caller)
-	setUnlessEmpty(&next.Callee, f.Callee)
+	replaceUnlessEmpty(&next.Reason, f.Reason)
+	replaceUnlessEmpty(&next.AgentID, f.AgentID)
+	replaceUnlessEmpty(&next.AgentName, f.AgentName)
+	replaceUnlessEmpty(&next.Caller, f.Caller)
+	replaceUnlessEmpty(&next.Callee, f.Callee)
 	p.put(&next, device, e.ID)
 }
 

@@ -12,7 +12,7 @@ import (
 
 const firstMilli = 1_795_169_700_000
 
-// player applies events of one account, a second apart.
+// player applies events of account a, a second apart, to a partition.
 type player struct {
 	*Partition
 	last event.ID
@@ -21,6 +21,7 @@ type player struct {
 
 func newPlayer() *player { return &player{Partition: NewPartition(), now: firstMilli / 1000} }
 
+// play applies an event with the facts, and returns the facts as they were completed.
 func (p *player) play(f event.Facts) event.Facts {
 	p.now++
 	p.last = event.NextID(p.last, p.now*1000, 3)
@@ -519,5 +520,32 @@ func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
 				t.Errorf("the agent is %s, want a break since %d", e.Append(nil), c.since)
 			}
 		})
+	}
+}
+
+// At most maxExpirePerEvent entries are deleted with one event.
+func TestWhatExpiresAtOnceIsForgottenEventByEvent(t *testing.T) {
+	const agents = 100
+	p := newPlayer()
+	for i := range agents {
+		p.play(callFacts(event.NameQueueCallEntered, fmt.Sprint(i), ""))
+	}
+
+	p.Commit(func(Change) {})
+	p.now += int64(callAge.Seconds()) + agents
+	for left := agents; left > 0; {
+		p.play(event.Facts{Name: event.NameOther})
+		forgotten := 0
+		p.Commit(func(Change) { forgotten++ })
+
+		if want := min(left, maxExpirePerEvent); forgotten != want {
+			t.Fatalf("%d entries were forgotten with one event, %d are left", forgotten, left)
+		}
+
+		left -= forgotten
+	}
+
+	if p.Size(Call) != 0 {
+		t.Errorf("%d calls are left", p.Size(Call))
 	}
 }

@@ -14,11 +14,11 @@ type InferredAgent struct {
 }
 
 // AgentAfter returns the state of an agent after an event about it or about its call.
-// ofAnother: the event's call is known and another agent has it. The result has the
+// anotherHasCall: the event's call is known and another agent has it. The result has the
 // Call of before; KeepsCall reports whether it remains.
-func AgentAfter(f *event.Facts, before InferredAgent, ofAnother bool) InferredAgent {
+func AgentAfter(f *event.Facts, before InferredAgent, anotherHasCall bool) InferredAgent {
 	after := before
-	after.State = before.next(f, ofAnother)
+	after.State = before.next(f, anotherHasCall)
 	switch {
 	case !onCall(after.State) &&
 		!(after.State == event.WrapUp && (onCall(before.State) || before.State == event.WrapUp)),
@@ -61,7 +61,7 @@ func (a InferredAgent) StateAfterCall() event.State {
 }
 
 // next returns the state after an event.
-func (a InferredAgent) next(f *event.Facts, ofAnother bool) event.State {
+func (a InferredAgent) next(f *event.Facts, anotherHasCall bool) event.State {
 	before := a.State
 	switch f.Name {
 	case event.NameAgentLogout:
@@ -98,7 +98,7 @@ func (a InferredAgent) next(f *event.Facts, ofAnother bool) event.State {
 	case event.NameQueueCallAnswered, event.NameCallAnswered, event.NameCallBridged:
 		return event.Talking
 	case event.NameCallTransferred:
-		if ofAnother { // another agent transferred the call to this one
+		if anotherHasCall { // another agent transferred the call to this one
 			return event.Talking
 		}
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft:

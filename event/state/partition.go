@@ -22,25 +22,25 @@ const (
 // It is not safe for concurrent use.
 type Partition struct {
 	entries    map[Key]*node
-	classes    [classes]node // heads of lists, least recent event first
-	accounts   map[string]*account
-	sizes      [kinds]int
-	lastFolded event.ID   // last folded event
-	durable    event.ID   // lastFolded at the last Commit
-	limits     [kinds]int // maximum number of values of a kind and account
+	classHeads [classCount]node // heads of the lists of lifetime classes, least recent event first
+	accounts   map[string]*accountLists
+	sizes      [kindCount]int // by Kind.index
+	lastFolded event.ID       // last folded event
+	durable    event.ID       // lastFolded at the last Commit
+	limits     [kindCount]int // maximum number of values of a kind and account
 
-	journal      []replacement
-	changedBytes int // see Bytes
-	batch        uint32
+	journal      []replacement // since the last Commit
+	changedBytes int           // see Bytes
+	batch        uint32        // number of Commits
 }
 
 // replacement records one replacement of an entry; Rollback undoes them in reverse
 // order.
 type replacement struct {
-	key         Key
-	before, now *node // nil: none
-	id          event.ID
-	bytes       int // Partition.changedBytes before the replacement
+	key           Key
+	before, after *node    // nil: none
+	id            event.ID // of the event that replaced it
+	bytes         int      // Partition.changedBytes before the replacement
 }
 
 // node is an element of the lists of its class and of its account. A removed node
@@ -54,14 +54,14 @@ type node struct {
 
 type listLinks struct{ before, after *node }
 
-// account holds the heads of the lists of an account's entries.
-type account struct {
-	heads [kinds]node
-	sizes [kinds]int
+// accountLists holds the heads of the lists of an account's entries, by Kind.index.
+type accountLists struct {
+	heads [kindCount]node
+	sizes [kindCount]int
 }
 
-// kinds is the number of kinds of values.
-const kinds = 4
+// kindCount is the number of kinds of values.
+const kindCount = 4
 
 // index returns the index of a kind in arrays.
 func (k Kind) index() int {
@@ -78,10 +78,10 @@ func (k Kind) index() int {
 
 // NewPartition returns the state before any event.
 func NewPartition() *Partition {
-	p := &Partition{entries: map[Key]*node{}, accounts: map[string]*account{},
-		limits: [kinds]int{maxPerAccount, maxPerAccount, maxPerAccount, maxNumbers}}
-	for i := range p.classes {
-		p.classes[i].inClass = listLinks{&p.classes[i], &p.classes[i]}
+	p := &Partition{entries: map[Key]*node{}, accounts: map[string]*accountLists{},
+		limits: [kindCount]int{maxPerAccount, maxPerAccount, maxPerAccount, maxNumbers}}
+	for i := range p.classHeads {
+		p.classHeads[i].inClass = listLinks{&p.classHeads[i], &p.classHeads[i]}
 	}
 	return p
 }
@@ -160,15 +160,15 @@ type RollbackPoint struct {
 	last    event.ID
 }
 
-// Mark returns a mark of the current state.
+// Mark returns the current state as a point for Rollback.
 func (p *Partition) Mark() RollbackPoint { return RollbackPoint{len(p.journal), p.lastFolded} }
 
 // Rollback returns to the state at m.
 func (p *Partition) Rollback(m RollbackPoint) {
 	for i := len(p.journal) - 1; i >= m.changes; i-- {
 		c := &p.journal[i]
-		if c.now != nil {
-			p.detach(c.now)
+		if c.after != nil {
+			p.detach(c.after)
 		}
 		if c.before != nil {
 			p.reattach(c.before)
@@ -202,12 +202,12 @@ func (p *Partition) Bytes() int { return p.changedBytes }
 func (p *Partition) Commit(give func(Change)) {
 	for i := range p.journal {
 		c := &p.journal[i]
-		if p.entries[c.key] != c.now {
+		if p.entries[c.key] != c.after {
 			continue // changed again later
 		}
 
-		if c.now != nil {
-			give(Change{c.key, c.now.value, c.id})
+		if c.after != nil {
+			give(Change{c.key, c.after.value, c.id})
 		} else {
 			give(Change{c.key, nil, c.id})
 		}
@@ -230,14 +230,14 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 	case value == nil:
 		p.detach(c.before)
 	case c.before == nil:
-		c.now = &node{value: value, batch: p.batch}
-		p.attach(c.now)
+		c.after = &node{value: value, batch: p.batch}
+		p.attach(c.after)
 	default:
-		c.now = &node{value: value, batch: p.batch}
+		c.after = &node{value: value, batch: p.batch}
 		c.before.unlink()
-		p.place(c.now)
-		c.now.link()
-		p.entries[key] = c.now
+		p.place(c.after)
+		c.after.link()
+		p.entries[key] = c.after
 	}
 
 	p.changedBytes += recordBytes(value)
@@ -281,22 +281,23 @@ func (p *Partition) attach(n *node) {
 func (p *Partition) place(n *node) {
 	key := n.value.Key()
 
-	head, own, kind := &p.classes[n.value.class()], p.account(key), key.Kind.index()
+	head, own, kind := &p.classHeads[n.value.class()], p.listsOf(key), key.Kind.index()
 	last := head.inClass.before
-	for last != head && n.before(last) {
+	for last != head && n.precedes(last) {
 		last = last.inClass.before
 	}
 
 	n.inClass = listLinks{last, last.inClass.after}
 	head = &own.heads[kind]
-	for last = head.inAccount.before; last != head && n.before(last); {
+	for last = head.inAccount.before; last != head && n.precedes(last); {
 		last = last.inAccount.before
 	}
 
 	n.inAccount = listLinks{last, last.inAccount.after}
 }
 
-func (n *node) before(o *node) bool {
+// precedes reports whether n, which is the newest, still stands before o in their lists: by its key.
+func (n *node) precedes(o *node) bool {
 	return n.value.lastEvent() == o.value.lastEvent() && compareKeys(n.value.Key(), o.value.Key()) < 0
 }
 
@@ -325,17 +326,18 @@ func (n *node) unlink() {
 	n.inAccount.before.inAccount.after, n.inAccount.after.inAccount.before = n.inAccount.after, n.inAccount.before
 }
 
+// count adds n to the numbers of values of a key's kind.
 func (p *Partition) count(k Key, n int) {
 	p.sizes[k.Kind.index()] += n
 	p.accounts[k.Account].sizes[k.Kind.index()] += n
 }
 
-// account returns the lists of a key's account. Empty lists are kept: their number is
+// listsOf returns the lists of a key's account. Empty lists are kept: their number is
 // bounded by the accounts in the directory.
-func (p *Partition) account(k Key) *account {
+func (p *Partition) listsOf(k Key) *accountLists {
 	own := p.accounts[k.Account]
 	if own == nil {
-		own = &account{}
+		own = &accountLists{}
 		for i := range own.heads {
 			own.heads[i].inAccount = listLinks{&own.heads[i], &own.heads[i]}
 		}
@@ -350,14 +352,14 @@ func (p *Partition) advance(id event.ID) {
 	previous := p.lastFolded
 	p.lastFolded = id
 
-	forgotten := 0
-	for i := range p.classes {
+	expired := 0
+	for i := range p.classHeads {
 		// Each turn removes the first of the list, so the next one is the first again.
-		oldest, age := &p.classes[i], event.ID(classAges[i])
-		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id &&
-			forgotten < maxExpirePerEvent; n = oldest.inClass.after {
+		head, age := &p.classHeads[i], event.ID(classAges[i])
+		for n := head.inClass.after; n != head && n.value.lastEvent()+age <= id &&
+			expired < maxExpirePerEvent; n = head.inClass.after {
 			p.set(n.value.Key(), nil, id)
-			forgotten++
+			expired++
 			if e, ok := n.value.(*Entry); ok && e.Kind == Call {
 				p.releaseExpired(e, previous, id)
 			}
@@ -365,7 +367,7 @@ func (p *Partition) advance(id event.ID) {
 	}
 }
 
-// put sets an entry changed by event id.
+// put sets an entry changed by event id, unless it equals before and that was written less than refreshAge ago.
 func (p *Partition) put(e, before *Entry, id event.ID) {
 	if before != nil && same(e, before) && before.EventID+event.ID(refreshAge) > id {
 		return

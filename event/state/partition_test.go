@@ -86,11 +86,6 @@ func records(t *testing.T, p *Partition, offset int64) []Record {
 	return all
 }
 
-// The state is the fold of the facts of cc.evt, whoever folds them: the
-// normalizer that completes them in batches that it gives up and begins again,
-// one that reads them from the beginning, and one that takes over from the
-// records of cc.state at any batch and reads what came after it, repeats
-// included. And a normalizer that goes on from there makes the same facts.
 // sameEvent reports whether two events and what had happened before them are equal.
 func sameEvent(a, b Event) bool {
 	past := a.Past.equal(b.Past)
@@ -98,6 +93,11 @@ func sameEvent(a, b Event) bool {
 	return past && reflect.DeepEqual(a, b)
 }
 
+// The state is the fold of the facts of cc.evt, whoever folds them: the
+// normalizer that completes them in batches that it gives up and begins again,
+// one that reads them from the beginning, and one that takes over from the
+// records of cc.state at any batch and reads what came after it, repeats
+// included. And a normalizer that goes on from there makes the same facts.
 func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 7))

@@ -14,12 +14,12 @@ type View struct {
 	// only normalizers need.
 	KeepNumbers bool
 
-	accounts      map[string]map[entityKey]Value
-	changes       map[string]int64 // of calls, by account
-	sizes         map[Kind]int
-	numbers       map[Key]*SeenNumbers
-	folded        *Position
-	stagedRecords []Record // of a batch whose position has not been read yet
+	accounts       map[string]map[entityKey]Value
+	changesOfCalls map[string]int64 // by account: how often a call was changed, see CallChanges
+	sizes          map[Kind]int
+	numbers        map[Key]*SeenNumbers
+	folded         *Position // see Position; nil: none
+	stagedRecords  []Record  // of a batch whose position has not been read yet
 }
 
 // entityKey is a Key within its account.
@@ -31,7 +31,7 @@ type entityKey struct {
 // NewView returns the view of an empty topic.
 func NewView() *View {
 	return &View{
-		accounts: map[string]map[entityKey]Value{}, changes: map[string]int64{}, sizes: map[Kind]int{},
+		accounts: map[string]map[entityKey]Value{}, changesOfCalls: map[string]int64{}, sizes: map[Kind]int{},
 		numbers: map[Key]*SeenNumbers{},
 	}
 }
@@ -125,7 +125,7 @@ func (v *View) Values(give func(Value)) {
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
 // CallChanges returns how often a call of the account was changed.
-func (v *View) CallChanges(account string) int64 { return v.changes[account] }
+func (v *View) CallChanges(account string) int64 { return v.changesOfCalls[account] }
 
 func (v *View) put(r *Record) {
 	k := r.Key()
@@ -158,7 +158,7 @@ func (v *View) set(k Key, e *Entry, id event.ID) {
 		return
 	}
 	if k.Kind == Call {
-		v.changes[k.Account]++
+		v.changesOfCalls[k.Account]++
 	}
 
 	switch {

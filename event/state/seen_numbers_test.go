@@ -58,32 +58,6 @@ func TestAnIdentityIsSeenForADay(t *testing.T) {
 	}
 }
 
-func TestWhatExpiresAtOnceIsForgottenEventByEvent(t *testing.T) {
-	const agents = 100
-	p := newPlayer()
-	for i := range agents {
-		p.play(callFacts(event.NameQueueCallEntered, fmt.Sprint(i), ""))
-	}
-
-	p.Commit(func(Change) {})
-	p.now += int64(callAge.Seconds()) + agents
-	for left := agents; left > 0; {
-		p.play(event.Facts{Name: event.NameOther})
-		forgotten := 0
-		p.Commit(func(Change) { forgotten++ })
-
-		if want := min(left, maxExpirePerEvent); forgotten != want {
-			t.Fatalf("%d entries were forgotten with one event, %d are left", forgotten, left)
-		}
-
-		left -= forgotten
-	}
-
-	if p.Size(Call) != 0 {
-		t.Errorf("%d calls are left", p.Size(Call))
-	}
-}
-
 func TestNumbersAreReadAsTheyAreWritten(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

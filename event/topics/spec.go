@@ -6,10 +6,10 @@ const MaxRecordBytes = 1<<20 + 256<<10
 
 // Spec describes a topic to create and verify.
 type Spec struct {
-	Name       string // base name
+	Name       string // without the configured prefix
 	Partitions int    // at its creation; an existing topic keeps its number
 	// topic that this topic follows: it gets at least as many partitions, with the same partition
 	// numbers
 	Follows string
-	Config  map[string]string
+	Config  map[string]string // of Kafka
 }

@@ -35,6 +35,7 @@ var amiFormat = format.Format{
 	},
 }
 
+// Slots of the keys of amiFormat in the fields of a record.
 const (
 	amiEvent = iota
 	amiAccount
@@ -146,6 +147,7 @@ func legFacts(f *format.Fields) event.Facts {
 	return facts
 }
 
+// newLegEvent returns an event about a channel.
 func newLegEvent(f *format.Fields, t event.Type, name event.Name, state event.State) format.Event {
 	facts := legFacts(f)
 	facts.Name, facts.State = name, state

@@ -36,6 +36,7 @@ var cdrFormat = format.Format{
 	HasSeveralRecords: func(f *format.Fields) bool { return text(f[cdrSequence]) == "" },
 }
 
+// Slots of the keys of cdrFormat in the fields of a record.
 const (
 	cdrAccount  = iota
 	cdrTimeZone // of "trunkline cdr import": Asterisk writes none
@@ -118,9 +119,9 @@ var causes = map[string]string{
 // channels, which Asterisk made.
 func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 	device, side := deviceOf(channel)
-	owner := strings.HasSuffix(leg, ownerSuffix) || strings.HasSuffix(leg, ownerSuffix+secondSuffix)
+	isOwnersPhone := strings.HasSuffix(leg, ownerSuffix) || strings.HasSuffix(leg, ownerSuffix+secondSuffix)
 	switch {
-	case owner:
+	case isOwnersPhone:
 		row.To = device
 	case extension(f[cdrDestination]) != "":
 		row.To = text(f[cdrDestination])
@@ -129,7 +130,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 	}
 
 	row.Direction = "inbound"
-	if owner || row.OriginationCallID != "" {
+	if isOwnersPhone || row.OriginationCallID != "" {
 		row.Direction = "outbound"
 	}
 
@@ -142,7 +143,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 		}
 	}
 
-	if row.PresenceID == "" && (owner || device == row.From && side == "") {
+	if row.PresenceID == "" && (isOwnersPhone || device == row.From && side == "") {
 		row.PresenceID = device
 	}
 }

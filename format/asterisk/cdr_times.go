@@ -89,9 +89,9 @@ func setConferenceEnd(f *format.Fields, row *event.CDR, c format.CallTimes) {
 // channelCreated returns the time at which the channel was created, in Unix seconds, which its unique id
 // begins with ("1795600800.7", or with the system's name "pbx1-1795600800.7"); 0 if it has another form.
 func channelCreated(uniqueID string) int64 {
-	clock, _, ok := strings.Cut(uniqueID[strings.LastIndexByte(uniqueID, '-')+1:], ".")
-	created, err := strconv.ParseInt(clock, 10, 64)
-	if !ok || err != nil || len(clock) != len("1795600800") {
+	digits, _, ok := strings.Cut(uniqueID[strings.LastIndexByte(uniqueID, '-')+1:], ".")
+	created, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || len(digits) != len("1795600800") {
 		return 0
 	}
 	return created
@@ -99,13 +99,13 @@ func channelCreated(uniqueID string) int64 {
 
 // maxClockSkewSeconds is the longest time before its end, by the switch's clock, at which a call's record may
 // reach Kafka.
-const maxClockSkewSeconds = 5 * 60 // seconds
+const maxClockSkewSeconds = 5 * 60
 
 // candidate is one of the times that a record's local times may be.
 type candidate struct {
-	start, end    int64
+	start, end    int64 // Unix seconds
 	beforeChannel bool  // it begins before the channel was created
-	mismatch      int64 // of end - start and the duration
+	mismatch      int64 // between end - start and the duration, in seconds
 	future        bool  // it ends after the record was stored
 }
 
@@ -194,7 +194,7 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 	return times
 }
 
-// localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0, and an impossible time is
+// localTime reads "2006-01-02 15:04:05" in c.Zone; "" is unknown, 0, and an impossible time is
 // left out.
 func localTime(v jsonscan.Value, field string, c format.CallTimes) (int64, error) {
 	s := text(v)
@@ -212,10 +212,10 @@ func localTime(v jsonscan.Value, field string, c format.CallTimes) (int64, error
 		return 0, format.RejectType(field, "a time YYYY-MM-DD HH:MM:SS")
 	}
 
-	clock, err := c.Check(t.Unix(), field)
+	seconds, err := c.Check(t.Unix(), field)
 	if err != nil {
 		return c.LeaveOutImpossible(), nil
 	}
 
-	return clock, nil
+	return seconds, nil
 }

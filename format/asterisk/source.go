@@ -23,6 +23,7 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+// Slots of RecogniseKeys.
 const (
 	keyEvent = iota
 	keyPrivilege

@@ -191,6 +191,7 @@ func agentStatus(facts *event.Facts, status string) {
 	facts.Agent = &event.AgentSaid{Presence: facts.State}
 }
 
+// statusOf returns the presence for a status of an agent.
 func statusOf(status string) event.State {
 	switch status {
 	case "Logged Out":

@@ -29,6 +29,7 @@ var jsonCDRFormat = format.Format{
 	DecodeCDR: readRow,
 }
 
+// Slots of the keys of jsonCDRFormat in the fields of a record.
 const (
 	cdrVariables = iota
 	cdrCallflow
@@ -40,6 +41,7 @@ const (
 // and is not read.
 var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
+// readRow decodes a record of mod_json_cdr.
 func readRow(f *format.Fields, c format.CallTimes) (event.CDR, error) {
 	if f[cdrVariables].Kind() != jsonscan.Object {
 		return event.CDR{}, format.RejectMissing("variables")

@@ -13,7 +13,7 @@ import (
 	"trunkline/format/split"
 )
 
-// collect runs a splitter and answers the records, or the message of its fault.
+// collect runs a splitter and returns the records, or the message of its fault.
 func collect(splitter split.Splitter, body string) (records []string, fault string) {
 	err := splitter([]byte(body), split.Sink{Take: func(record []byte, at int) error {
 		records = append(records, string(record))

@@ -55,6 +55,7 @@ var (
 	uuidKeys       = jsonscan.KeysOf("uuid")
 )
 
+// Slots of profileKeys.
 const (
 	profileName = iota
 	profileNumber
@@ -101,6 +102,7 @@ func (l *leg) originator() string {
 	return decodeText(uuid[0])
 }
 
+// readProfile reads the caller profile of an element of the callflow, by the slots of profileKeys.
 func readProfile(flow jsonscan.Value, values []jsonscan.Value) {
 	var profile [1]jsonscan.Value
 	callflowKeys.ScanObject(flow, profile[:])

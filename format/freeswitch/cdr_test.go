@@ -49,6 +49,7 @@ func capturedLegs(t *testing.T, call string, edit func(vars map[string]string)) 
 	return rows
 }
 
+// interactions counts the rows of each interaction id.
 func interactions(rows []event.CDR) map[string]int {
 	ids := make(map[string]int)
 	for _, r := range rows {

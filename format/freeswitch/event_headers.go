@@ -38,6 +38,7 @@ var eventKeys = jsonscan.KeysOf(
 // plainEncoding is the event socket's own encoding.
 var plainEncoding = map[string]format.Encoding{"text/event-plain": {Split: splitPlain, Copies: true}}
 
+// Slots of eventKeys in the fields of an event.
 const (
 	fsName = iota
 	fsSubclass

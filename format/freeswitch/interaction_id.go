@@ -65,6 +65,7 @@ func (l *legIDs) explicitID() string {
 	return ""
 }
 
+// interactionID returns the id that all legs of the call share, see leg.interactionID.
 func (l *legIDs) interactionID() string {
 	id := l.explicitID()
 	if id != "" {

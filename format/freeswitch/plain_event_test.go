@@ -39,6 +39,7 @@ func TestPlainEventsBecomeFreeSWITCHsOwnJSON(t *testing.T) {
 	}
 }
 
+// tokens returns the tokens of a JSON object, in order.
 func tokens(t *testing.T, record []byte) (all []any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(record))

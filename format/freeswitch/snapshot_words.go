@@ -37,7 +37,7 @@ func LegStateOf(word string) event.State {
 }
 
 // LegInteraction returns the interaction id of a leg without known variables:
-// direction is its Call-Direction, call its Channel-Call-UUID.
+// direction is its Call-Direction, callUUID its Channel-Call-UUID.
 func LegInteraction(direction, uuid, callUUID string) string {
 	ids := legIDs{direction: direction, ownUUID: uuid, callers: [4]string{1: callUUID}}
 	return ids.interactionID()

@@ -19,6 +19,7 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+// Slots of RecogniseKeys.
 const (
 	keyCore = iota
 	keyName

@@ -49,6 +49,7 @@ var eventFormat = format.Format{
 	},
 }
 
+// Slots of the keys of eventFormat in the fields of a record.
 const (
 	genericType = iota
 	genericAccount

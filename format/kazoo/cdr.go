@@ -30,6 +30,7 @@ var cdrFormat = format.Format{
 	DecodeCDR: readRow,
 }
 
+// Slots of the keys of cdrFormat in the fields of a record.
 const (
 	kcAccount = iota
 	kcVars
@@ -65,6 +66,7 @@ var (
 	cdrVarKeys          = format.BothSpellings("Media-Recording-ID", "Queue-ID", "Agent-ID")
 )
 
+// readRow decodes a call record of Kazoo.
 func readRow(f *format.Fields, c format.CallTimes) (event.CDR, error) {
 	var vars [3]jsonscan.Value // of cdrVarKeys
 	cdrVarKeys.ScanObject(f[kcVars], vars[:])

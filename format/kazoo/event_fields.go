@@ -26,6 +26,7 @@ func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 	return nil
 }
 
+// account returns the account that a message names.
 func account(f *format.Fields) (string, error) {
 	account, err := format.AccountText(f[kzAccount], "Account-ID")
 	if account != "" || err != nil {

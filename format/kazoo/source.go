@@ -19,6 +19,7 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+// Slots of RecogniseKeys.
 const (
 	keyCall = iota
 	keyDashCall
@@ -27,6 +28,7 @@ const (
 	keyResync
 )
 
+// recognise is sure of a record by its category, hook or envelope, or by the keys of a call record.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	if r.Topic == event.TopicRaw && r.Values[keyResync].Is("kazoo") {
 		return &resyncFormat, format.Sure, nil
@@ -57,6 +59,7 @@ func FormatOfMessage(message []byte, fields *format.Fields) (*format.Format, err
 // CHANNEL_DESTROY.
 var CallRecord = &cdrFormat
 
+// recogniseEvent returns the format of an event, nil if it is none of Kazoo's. It leaves the event's fields in f.
 func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	if err := webhookFormat.Scan(record, f); err != nil { // all its events have the same keys
 		return nil, err

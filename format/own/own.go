@@ -36,6 +36,7 @@ var eventFormat = format.Format{
 	},
 }
 
+// Slots of the keys of eventFormat in the fields of a record.
 const (
 	ownName = iota
 	ownAccount
@@ -48,7 +49,7 @@ const (
 	ownAgent
 	ownQueue
 	ownAction
-	ownAlert
+	ownAlert // the member name: of an alert
 	ownFeed
 	ownInteraction
 )

@@ -37,6 +37,7 @@ var performanceFormat = format.Format{
 	},
 }
 
+// Slots of the keys of performanceFormat in the fields of a record.
 const (
 	rowAccount = iota
 	rowAgent

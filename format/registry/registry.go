@@ -46,8 +46,8 @@ func Lookup(name string) (f *format.Format, ok bool) {
 // account.
 var accountKeys = [...]string{"Account-ID", "account_id"}
 
-// topLevelKeys are the members that any source reads; slots has the index of each
-// source's members among them.
+// topLevelKeys are the members that any source reads; sourceSlots has, by source, the slots of
+// its RecogniseKeys among them.
 var topLevelKeys, sourceSlots = func() (jsonscan.Keys, [][]int) {
 	keys := make(jsonscan.Keys)
 	slot := func(name string) int {

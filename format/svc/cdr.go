@@ -27,6 +27,7 @@ const accountField = "account_id"
 
 var accountSlot = slices.IndexFunc(event.CDRFields(), func(f event.CDRField) bool { return f.Name == accountField })
 
+// readRow decodes a row, and completes its ids.
 func readRow(fields *format.Fields, c format.CallTimes) (row event.CDR, err error) {
 	for slot := range event.CDRFields() {
 		f := &event.CDRFields()[slot]

@@ -41,6 +41,7 @@ var contactCenterFormat = format.Format{
 	},
 }
 
+// Slots of the keys of contactCenterFormat in the fields of a record.
 const (
 	svcAccount = iota
 	svcType

@@ -15,12 +15,14 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+// Slots of RecogniseKeys.
 const (
 	keyAccount = iota
 	keyType
 	keyCall
 )
 
+// recognise finds a row likely by its call_id, and an event by its account and type.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	if r.Topic == event.TopicCDRRaw {
 		if r.Values[keyCall] != nil {

@@ -27,6 +27,7 @@ type Letter struct {
 	record *kafka.Record // valid until the next read, unless it was cloned
 }
 
+// newLetter returns the letter in a record of cc.dead, which it refers to.
 func newLetter(record *kafka.Record) Letter {
 	return Letter{
 		Position: event.Position{Partition: record.Partition, Offset: record.Offset}, At: record.Time,
@@ -52,8 +53,8 @@ type Row struct {
 	At time.Time `json:"-"`
 }
 
-// content returns the letter as JSON, with key, headers and value if withPayload is set.
-func (l *Letter) content(withPayload bool) Row {
+// toRow returns the letter as JSON, with key, headers and value if withPayload is set.
+func (l *Letter) toRow(withPayload bool) Row {
 	row := Row{
 		Position: l.Position.String(), Time: l.At.UTC().Format(time.RFC3339Nano), At: l.At,
 		Topic: l.Topic, Kind: l.Kind, Reason: l.Reason, Size: l.Size,

@@ -25,7 +25,7 @@ const (
 
 // Deps has the dependencies of Letters.
 type Deps struct {
-	Log      *kafka.Cluster
+	Log      *kafka.Cluster // to read cc.dead
 	Producer *kafka.Producer
 	Feeds    []feed.Config
 	// WithDirectory runs work on the directory's accounts. It is called only to send back records
@@ -55,9 +55,9 @@ func (f *Filter) matches(l *Letter) bool {
 
 // List are open letters: those that were neither sent back nor discarded.
 type List struct {
-	Rows     []Row // the newest, in chronological order
-	Total    int
-	Kinds    map[string]int // numbers of letters by kind
+	Rows     []Row          // the newest, in chronological order
+	Total    int            // of the letters that were read, also those without a row
+	Kinds    map[string]int // their numbers by kind
 	Complete bool           // false: older letters than those that were read are not counted
 }
 
@@ -84,7 +84,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 
 			list.Total++
 			list.Kinds[l.Kind]++
-			list.Rows = append(list.Rows, l.content(options.WithPayload))
+			list.Rows = append(list.Rows, l.toRow(options.WithPayload))
 			// Each partition is in order of time, and not all of them together: the newest are known by sorting.
 			if len(list.Rows) >= 2*options.Limit {
 				list.Rows = sortNewest(list.Rows, options.Limit)
@@ -99,6 +99,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 	return list, nil
 }
 
+// sortNewest returns the newest of the rows, at most limit, the oldest of them first.
 func sortNewest(rows []Row, limit int) []Row {
 	slices.SortStableFunc(rows, func(a, b Row) int { return a.At.Compare(b.At) })
 	kept := rows[max(0, len(rows)-limit):]
@@ -114,9 +115,9 @@ func (s *Letters) Find(ctx context.Context, position event.Position, filter Filt
 		return Row{}, err
 	}
 	if !filter.matches(l) {
-		return Row{}, missing(position)
+		return Row{}, noLetterAt(position)
 	}
-	return l.content(true), nil
+	return l.toRow(true), nil
 }
 
 // Settle sends back or discards exactly the letters at the positions, or none if one does not exist.
@@ -136,7 +137,7 @@ func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event
 		}
 
 		if filter.Sees != nil && !filter.Sees(l) {
-			return missing(position)
+			return noLetterAt(position)
 		}
 		if err := checkTopic(l, outcome, filter.Topic); err != nil {
 			return err
@@ -172,13 +173,14 @@ func checkTopic(l *Letter, outcome Outcome, topic string) error {
 		strings.Join(allowed, " or "))
 }
 
+// checkOpen returns fault.KindConflict for a letter that is settled already.
 func (s *Letters) checkOpen(ctx context.Context, position event.Position) error {
 	_, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
 	if err != nil {
 		return err
 	}
 
-	settled, err := s.settled(ctx, position.Partition, position.Offset+1, next)
+	settled, err := s.outcomes(ctx, position.Partition, position.Offset+1, next)
 	if err != nil {
 		return err
 	}
@@ -229,7 +231,7 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 		letters, size = letters[:0], 0
 	}
 
-	failed := s.scanOpen(ctx, partition, from, to, func(l *Letter) {
+	scanErr := s.scanOpen(ctx, partition, from, to, func(l *Letter) {
 		// Not kept after a failure: nothing would empty the list, and it would grow with the partition.
 		if err != nil || !filter.matches(l) || checkTopic(l, outcome, filter.Topic) != nil {
 			return
@@ -246,7 +248,7 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 
 	flush()
 	if err == nil {
-		err = failed
+		err = scanErr
 	}
 
 	return settled, err

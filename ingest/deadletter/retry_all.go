@@ -76,9 +76,9 @@ var errAllSent = fmt.Errorf("all dead letters are sent back")
 type topicRetry struct {
 	*Letters
 	topic      string
-	endOffsets []int64
+	endOffsets []int64 // by partition of cc.dead, at the call of RetryAll
 	progress   func(topic string, partition, n int)
-	cancel     context.CancelCauseFunc
+	cancel     context.CancelCauseFunc // ends the group
 
 	mu        sync.Mutex
 	remaining map[int]bool // partitions with letters that are not sent
@@ -102,6 +102,8 @@ func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assig
 	return nil
 }
 
+// sendPartition sends one partition's letters from where the group has committed, and commits. After the last
+// partition it ends the group.
 func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assignment) error {
 	first, _, err := t.deps.Log.Offsets(ctx, event.TopicDead, assignment.Partition)
 	if err != nil {

@@ -60,7 +60,7 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 		return err
 	}
 
-	settled, err := s.settled(ctx, partition, from, end)
+	settled, err := s.outcomes(ctx, partition, from, end)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 	})
 }
 
-// settled returns the outcomes, by offset, that the settlements with offsets in [from, to) tell.
-func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (map[int64]Outcome, error) {
+// outcomes returns the outcomes, by offset, that the settlements with offsets in [from, to) tell.
+func (s *Letters) outcomes(ctx context.Context, partition int, from, to int64) (map[int64]Outcome, error) {
 	settled := map[int64]Outcome{}
 	err := s.scan(ctx, partition, from, to, func(r *kafka.Record) {
 		for field := range strings.FieldsSeq(string(r.Header(event.HeaderSettledOffsets))) {
@@ -90,9 +90,10 @@ func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (m
 	return settled, err
 }
 
+// isSettlement reports whether a record of cc.dead is no letter, but says what was done with some.
 func isSettlement(r *kafka.Record) bool { return r.Header(event.HeaderSettledOffsets) != nil }
 
-func missing(position event.Position) error {
+func noLetterAt(position event.Position) error {
 	return fault.NotFound("there is no dead letter at %s", position)
 }
 
@@ -104,7 +105,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	}
 
 	if position.Partition >= partitions {
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
@@ -113,7 +114,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	}
 
 	if position.Offset < first || position.Offset >= next {
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	var found *kafka.Record
@@ -123,7 +124,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	case err != nil:
 		return nil, err
 	case found == nil || isSettlement(found):
-		return nil, missing(position)
+		return nil, noLetterAt(position)
 	}
 
 	l := newLetter(found)

@@ -55,6 +55,7 @@ func Check(ctx context.Context, cfg Config, platform Platform, directory Directo
 	return r
 }
 
+// checkPlatform connects, and reads the state and an event.
 func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Platform, wait time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,24 +79,24 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
 	defer cancelWait()
 
-	snapshotErr := make(chan error, 1)
+	snapshotDone := make(chan error, 1)
 	go func() {
 		var err error
 		r.State, err = countState(waitCtx, session)
 		if err != nil {
 			cancelWait() // the check does not wait for an event then
 		}
-		snapshotErr <- err
+		snapshotDone <- err
 	}()
 
 	// Read and Snapshot at the same time, as in a feed.
 	first, err := firstEvent(waitCtx, session)
-	failure := <-snapshotErr
+	snapshotErr := <-snapshotDone
 
 	r.addProblem("closing the connection", session.Close())
-	r.addProblem("reading the platform snapshot", failure)
+	r.addProblem("reading the platform snapshot", snapshotErr)
 	// No event while the check waited is no fault: the platform may be idle.
-	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
+	if snapshotErr != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 

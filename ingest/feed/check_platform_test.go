@@ -10,6 +10,7 @@ import (
 	"trunkline/event/state"
 )
 
+// knownAccounts is a Directory: ids by name.
 type knownAccounts map[string]string
 
 func (d knownAccounts) Resolve(ref string) (string, bool)     { id, ok := d[ref]; return id, ok }

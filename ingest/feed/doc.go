@@ -49,9 +49,9 @@
 //
 // # Files
 //
-// Read feed.go, what a platform is for this package, then runner.go.
+// Read platform.go, what a platform is for this package, then runner.go.
 //
-//   - feed.go, platform_constructor.go, settings.go, metrics.go: a platform, its session and events;
+//   - platform.go, platform_constructor.go, settings.go, metrics.go: a platform, its session and events;
 //     settings and metrics
 //   - service.go, runner.go: all feeds, and one: the loop of its sessions
 //   - event_account.go: the account of an event
@@ -60,8 +60,9 @@
 //   - sender.go, kafka_output.go: from there to Kafka
 //   - feed_lease.go, hold_for_peers.go, lease_and_status_sql.go, status.go, status_counter.go: which node reads
 //     a platform, two that read the same, and the status
-//   - resync_rounds.go, compare.go, compare_agent.go, compare_call.go, compare_device.go, state_reader.go:
-//     corrections: the platform's own view beside the state
+//   - resync_rounds.go, resync_compare.go, resync_compare_agent.go, resync_compare_call.go,
+//     resync_compare_device.go, state_reader.go: corrections: the platform's own view beside the state
 //   - check_platform.go: a try of a platform, which stores nothing
-//   - command.go: actions on agents and calls, over the platform's session
+//   - agent_and_call_commands.go, command_checks.go: actions on agents and calls, sent over the platform's session,
+//     and which of them are not sent
 package feed

@@ -39,15 +39,17 @@ func NewAccounts(cfg Config, directory Directory) Accounts {
 	return a
 }
 
+// accountMap implements Accounts by the settings of a feed.
 type accountMap struct {
-	fixedAccount string
+	fixedAccount string // the setting account; "": rules and directory decide
 	rules        []accountPattern
 	directory    Directory
 }
 
+// accountPattern is an AccountRule.
 type accountPattern struct {
 	parts   []string // the pattern in lower case, split at each *
-	account string
+	account string   // id, name or domain
 }
 
 // Account implements Accounts. Of several names that match a rule, the first one counts; an earlier
@@ -138,6 +140,7 @@ func (a *accountMap) accountID(ref string) string {
 	return ref
 }
 
+// matches reports whether a name in lower case is one of the pattern.
 func (r accountPattern) matches(name string) bool {
 	last := len(r.parts) - 1
 	if last == 0 {

@@ -115,3 +115,24 @@ func TestADeadLetterOfKazooIsNotThatOfAnAccountNamedAsItsRealm(t *testing.T) {
 		}
 	}
 }
+
+// An event of an unknown account keeps the names that were looked up, for a retry of its dead letter.
+func TestAnEventOfAnUnknownAccountKeepsItsNames(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	p.mu.Lock()
+	p.events = append(p.events, Event{Topic: event.TopicRaw, Format: "scripted", Value: []byte(`{}`),
+		Names: []string{"acme.example", "", "sup\nport", "acme.example"}})
+
+	for s := range p.sessions {
+		signal(s.news)
+	}
+	p.mu.Unlock()
+
+	eventually(t, "it is stored", func() bool { return len(k.topic(event.TopicRaw)) > 0 })
+	r := k.topic(event.TopicRaw)[0]
+	if names := string(r.Header(event.HeaderAccountNames)); names != "acme.example\nsup port" || len(r.Key) != 0 {
+		t.Errorf("key %q, names %q", r.Key, names)
+	}
+}

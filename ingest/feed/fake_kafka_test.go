@@ -20,20 +20,20 @@ import (
 // them: it drops repeats by their identity and folds the facts of the rest.
 type fakeKafka struct {
 	mu         sync.Mutex
-	away       bool
-	raw        []kafka.Record
-	identities map[string]bool
-	messages   []message // what becomes of raw records that are no repeats
-	repeats    int
+	away       bool            // Produce fails
+	raw        []kafka.Record  // on cc.raw
+	identities map[string]bool // of the raw records
+	messages   []message       // what becomes of raw records that are no repeats
+	repeats    int             // raw records that are
 	partition  *state.Partition
-	states     []kafka.Record
-	last       event.ID
+	states     []kafka.Record // on cc.state
+	last       event.ID       // of the last message
 }
 
 // message is a raw record as the scripted platform and resyncs write it.
 type message struct {
-	N         int         `json:"n"`
-	Resync    string      `json:"resync"`
+	N         int         `json:"n"`      // the platform's number of the event, from 1
+	Resync    string      `json:"resync"` // the kind of platform, of a correction; else ""
 	AccountID string      `json:"account_id"`
 	Timestamp float64     `json:"timestamp"`
 	Facts     event.Facts `json:"facts"`
@@ -74,6 +74,7 @@ func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
 	return nil
 }
 
+// normalize does with a raw record what the normalizer does.
 func (k *fakeKafka) normalize(r *kafka.Record) {
 	defer func() {
 		position := state.Position{Kind: state.PositionKind, EventID: k.last,
@@ -119,6 +120,7 @@ func (k *fakeKafka) normalize(r *kafka.Record) {
 	})
 }
 
+// topic returns the records of cc.state or, for any other name, of cc.raw.
 func (k *fakeKafka) topic(name string) []kafka.Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,6 +147,7 @@ func (k *fakeKafka) ScanCompacted(_ context.Context, topic string, _ int, from i
 	return int64(len(all)), nil
 }
 
+// read returns the messages so far.
 func (k *fakeKafka) read() []message {
 	k.mu.Lock()
 	defer k.mu.Unlock()

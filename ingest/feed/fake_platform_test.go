@@ -25,7 +25,7 @@ type fakePlatform struct {
 	sessions    map[*fakeSession]bool
 	connects    int
 	objects     map[string]Object
-	asking      func() // called before the answer is made up
+	asking      func() // called before a snapshot is made; nil: nothing
 	asked       func() // called after it
 	plain       bool   // events have no identities
 
@@ -39,12 +39,13 @@ func newFakePlatform() *fakePlatform {
 	return &fakePlatform{sessions: map[*fakeSession]bool{}, objects: map[string]Object{}}
 }
 
+// fakeSession is a connection to a fakePlatform.
 type fakeSession struct {
 	platform *fakePlatform
-	next     int
-	idle     bool // it waits for events
-	news     chan struct{}
-	closed   chan struct{}
+	next     int           // index of the event to read next
+	idle     bool          // it waits for events
+	news     chan struct{} // capacity 1: the platform has events
+	closed   chan struct{} // closed when the connection is broken
 	once     sync.Once
 }
 
@@ -212,11 +213,13 @@ func (s *fakeSession) Close() error {
 	return nil
 }
 
+// agentIs is an agent in a state.
 func agentIs(id string, s event.State, queues ...string) *Object {
 	return &Object{Account: "acme", Kind: state.Agent, ID: id, Facts: event.Facts{State: s},
 		Queues: append([]string{}, queues...)}
 }
 
+// callIs is a call in a state.
 func callIs(id string, s event.State, queue, agent string) *Object {
 	return &Object{Account: "acme", Kind: state.Call, ID: id,
 		Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}}

@@ -10,8 +10,9 @@ import (
 const (
 	// A lease lasts leaseTime and is renewed every renewEvery. After a node is killed, another node
 	// starts reading within their sum.
-	leaseTime    = 3500 * time.Millisecond
-	renewEvery   = time.Second
+	leaseTime  = 3500 * time.Millisecond
+	renewEvery = time.Second
+	// storeTimeout is the timeout of a statement on leases and status.
 	storeTimeout = time.Second
 	// yieldAfter is the time without a connection after which a node releases its lease, so that
 	// another node can try.
@@ -41,7 +42,7 @@ func (r *runner) keepLease(ctx context.Context) {
 
 		wait := renewEvery
 		// the lease was released: let other nodes take it first
-		if !held && stopReading == nil && r.connectionSlot < 0 && r.leaseUntil.After(time.Now()) {
+		if !held && stopReading == nil && r.leaseSlot < 0 && r.leaseUntil.After(time.Now()) {
 			wait = time.Until(r.leaseUntil)
 		}
 		if !retry.Sleep(ctx, wait) {
@@ -75,7 +76,7 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 func (r *runner) renewLease(ctx context.Context) bool {
 	// SQLite is of one node: nobody else can read the platform.
 	if r.store.singleNode() {
-		r.connectionSlot = 0
+		r.leaseSlot = 0
 		r.isLeader.Store(true)
 		return true
 	}
@@ -96,17 +97,17 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		case err != nil:
 			r.log.Warn("lease renewal failed", "error", err)
 			// If events have identities, two nodes may read at the same time.
-			return r.connectionSlot >= 0 && (time.Now().Before(r.leaseUntil) || r.hasNumbers.Load())
+			return r.leaseSlot >= 0 && (time.Now().Before(r.leaseUntil) || r.hasNumbers.Load())
 		case acquired:
 			r.setSlot(ctx, slot, began)
 			return true
 		// This node's lease has ended, and another node has it.
-		case slot == r.connectionSlot:
-			r.connectionSlot = -1
+		case slot == r.leaseSlot:
+			r.leaseSlot = -1
 		}
 	}
 
-	r.connectionSlot = -1
+	r.leaseSlot = -1
 	r.isLeader.Store(false)
 	return false
 }
@@ -114,13 +115,13 @@ func (r *runner) renewLease(ctx context.Context) bool {
 // setSlot records the lease of a slot. The node with the first slot leads: when it gets the slot it
 // resyncs, because the node before may not have stored all differences.
 func (r *runner) setSlot(ctx context.Context, slot int, at time.Time) {
-	if r.connectionSlot > slot {
+	if r.leaseSlot > slot {
 		if err := r.store.releaseLeases(ctx, r.cfg.Name, r.node, slot); err != nil {
 			r.log.Warn("release of the other lease failed", "error", err)
 		}
 		signal(r.resyncRequests)
 	}
-	r.connectionSlot, r.leaseUntil = slot, at.Add(r.leaseTime)
+	r.leaseSlot, r.leaseUntil = slot, at.Add(r.leaseTime)
 	r.isLeader.Store(slot == 0)
 }
 
@@ -133,7 +134,7 @@ func (r *runner) isDisconnectedLong() bool {
 
 // releaseLease releases the lease and prevents a new one for some time.
 func (r *runner) releaseLease(ctx context.Context) {
-	if r.store.singleNode() || r.connectionSlot < 0 {
+	if r.store.singleNode() || r.leaseSlot < 0 {
 		return
 	}
 
@@ -144,6 +145,6 @@ func (r *runner) releaseLease(ctx context.Context) {
 		r.log.Warn("lease release failed", "error", err)
 	}
 
-	r.connectionSlot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
+	r.leaseSlot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
 	r.isLeader.Store(false)
 }

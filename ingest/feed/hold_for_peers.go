@@ -10,9 +10,10 @@ import (
 const (
 	// orderTimeout is the longest time for which a node holds its events for another one.
 	orderTimeout = 5 * time.Second
-	peerPoll     = 200 * time.Millisecond
-	// peerDelay is the time within which an event that one node has read is part of another node's
-	// stored progress.
+	// peerPoll is the pause between two looks at the progress of the others.
+	peerPoll = 200 * time.Millisecond
+	// peerDelay is how much later than this node's reading of an event the stored progress of another node must be
+	// to include it: both read it within 500 ms, and to store takes at most storeTimeout.
 	peerDelay = storeTimeout + 500*time.Millisecond
 )
 
@@ -26,15 +27,15 @@ type nodeProgress struct {
 // peerProgress is the progress of another node, and its age.
 type peerProgress struct {
 	nodeProgress
-	age time.Duration
+	age time.Duration // since it was stored
 }
 
-// heldConnection is a connection whose events are held because other nodes may have to send
+// connectionHold is why the events of a connection are held: other nodes may have to send
 // earlier ones. The zero value means that no events are held.
-type heldConnection struct {
-	connectedAt time.Time // when it began
+type connectionHold struct {
+	connectedAt time.Time // when the connection began
 	first       Identity  // identity of its first event; zero before one has arrived
-	firstAt     time.Time // time at which the first event was read
+	firstAt     time.Time // when the first event was read; before that, connectedAt
 }
 
 // holdForPeers holds the events from a position on if another node may read the platform. Events that
@@ -47,28 +48,28 @@ func (r *runner) holdForPeers(from queuePosition) {
 	defer r.mu.Unlock()
 	// Until an event has come, the connection itself counts as the first one.
 	now := time.Now()
-	r.heldConnection = heldConnection{connectedAt: now, firstAt: now}
+	r.connectionHold = connectionHold{connectedAt: now, firstAt: now}
 	r.sender.hold(from)
 	signal(r.heldSignal)
 }
 
 // recordFirstHeld records the first held event of a connection. The caller holds r.mu.
 func (r *runner) recordFirstHeld(events []Event) {
-	if r.heldConnection.connectedAt.IsZero() || r.heldConnection.first.Valid() {
+	if r.connectionHold.connectedAt.IsZero() || r.connectionHold.first.Valid() {
 		return
 	}
 
 	for i := range events {
 		e := &events[i]
 		if e.Value != nil && e.Identity.Valid() {
-			r.heldConnection.first, r.heldConnection.firstAt = e.Identity, time.Now()
+			r.connectionHold.first, r.connectionHold.firstAt = e.Identity, time.Now()
 			return
 		}
 	}
 }
 
-// releaseHeldEvents releases held events in order until ctx ends.
-func (r *runner) releaseHeldEvents(ctx context.Context) {
+// releaseForPeers releases the events that holdForPeers holds, once it is their turn, until ctx ends.
+func (r *runner) releaseForPeers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,7 +89,7 @@ func (r *runner) releaseHeldEvents(ctx context.Context) {
 // or after orderTimeout. It reports whether it released them.
 func (r *runner) releaseInOrder(ctx context.Context) bool {
 	r.mu.Lock()
-	held := r.heldConnection
+	held := r.connectionHold
 	r.mu.Unlock()
 
 	// A node that hangs must not stop this one for longer.
@@ -99,17 +100,17 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if r.heldConnection != held { // a new connection, or its first event has arrived
+	if r.connectionHold != held { // a new connection, or its first event has arrived
 		return false
 	}
 
-	r.heldConnection = heldConnection{}
+	r.connectionHold = connectionHold{}
 	r.sender.release()
 	return true
 }
 
-// peersHaveSentBefore reports whether every other running node has sent the events before the first of b.
-func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool {
+// peersHaveSentBefore reports whether every other running node has sent the events before the first held one.
+func (r *runner) peersHaveSentBefore(ctx context.Context, held connectionHold) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 
@@ -120,7 +121,7 @@ func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool
 	}
 
 	for _, p := range peers {
-		if !p.hasSentBefore(b) {
+		if !p.hasSentBefore(held) {
 			return false
 		}
 	}
@@ -128,16 +129,16 @@ func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool
 	return true
 }
 
-// hasSentBefore reports whether a node has sent the events before b. It has if it sent the first event of b or
-// a later one, or if it sent everything that it had read peerDelay after b's first event and holds no
-// earlier events itself.
-func (p *peerProgress) hasSentBefore(b heldConnection) bool {
-	if atLeast(p.Sent, b.first) {
+// hasSentBefore reports whether the other node has sent the events before those that this one holds. It has if it
+// sent the first of them or a later one, or if it sent everything that it had read peerDelay after the first of them
+// and holds no earlier events itself.
+func (p *peerProgress) hasSentBefore(held connectionHold) bool {
+	if atLeast(p.Sent, held.first) {
 		return true
 	}
 	// Its status is from behind the first event, and whatever it had read before is in it.
-	current := time.Since(b.firstAt) > p.age+peerDelay
-	return current && !p.Pending && (!p.First.Valid() || atLeast(p.First, b.first))
+	isFromBehind := time.Since(held.firstAt) > p.age+peerDelay
+	return isFromBehind && !p.Pending && (!p.First.Valid() || atLeast(p.First, held.first))
 }
 
 // atLeast reports whether a is b or a later event of the same run.
@@ -150,5 +151,5 @@ func (r *runner) progress() nodeProgress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sent, pending := r.sender.progress()
-	return nodeProgress{Sent: sent, Pending: pending, First: r.heldConnection.first}
+	return nodeProgress{Sent: sent, Pending: pending, First: r.connectionHold.first}
 }

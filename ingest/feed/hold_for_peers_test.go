@@ -110,14 +110,14 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 
 func TestWhichProgressIsAhead(t *testing.T) {
 	id := func(n uint64) Identity { return Identity{Run: "core", Number: n} }
-	old := heldConnection{connectedAt: time.Now().Add(-time.Hour), firstAt: time.Now().Add(-time.Hour)}
+	old := connectionHold{connectedAt: time.Now().Add(-time.Hour), firstAt: time.Now().Add(-time.Hour)}
 	at150 := old
 	at150.first = id(150)
 
-	now := heldConnection{connectedAt: time.Now(), firstAt: time.Now(), first: id(150)}
+	now := connectionHold{connectedAt: time.Now(), firstAt: time.Now(), first: id(150)}
 	for _, test := range []struct {
 		name     string
-		held     heldConnection
+		held     connectionHold
 		progress nodeProgress
 		want     bool
 	}{

@@ -27,8 +27,8 @@ type Producer interface {
 // kafkaOutput stores the records of a feed in Kafka.
 type kafkaOutput struct {
 	producer  Producer
-	tracer    *tracing.Tracer // nil disables tracing
-	onDropped func(records int)
+	tracer    *tracing.Tracer   // nil disables tracing
+	onDropped func(records int) // called with the number of records that no retry can store
 	log       *slog.Logger
 }
 
@@ -59,7 +59,7 @@ func (o *kafkaOutput) startSpans(ctx context.Context, records []kafka.Record) []
 	}
 
 	var spans []tracing.Span
-	carriers := map[string]tracing.Carrier{}
+	carriers := map[string]tracing.Carrier{} // by topic: the context of its span
 	for topic, count := range counts {
 		ctx, span := o.tracer.StartSend(ctx, topic, count)
 		spans = append(spans, span)
@@ -74,6 +74,7 @@ func (o *kafkaOutput) startSpans(ctx context.Context, records []kafka.Record) []
 	return spans
 }
 
+// produceWithRetry is send without spans.
 func (o *kafkaOutput) produceWithRetry(ctx context.Context, records []kafka.Record) bool {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {

@@ -9,7 +9,7 @@ import (
 // size is bounded by the platform's limit of unacknowledged events.
 type memoryQueue struct {
 	session  Acknowledger
-	appended chan struct{}
+	appended chan struct{} // capacity 1: records were added
 
 	mu      sync.Mutex
 	entries []queueEntry

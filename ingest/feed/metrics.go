@@ -41,6 +41,7 @@ type feedMetrics struct {
 	events, bytes, holes, resyncDifferences, dropped *statusCounter
 }
 
+// forFeed returns the metrics with the labels of a feed.
 func (m *metrics) forFeed(cfg Config) feedMetrics {
 	counter := func(v *prometheus.CounterVec) *statusCounter {
 		return &statusCounter{metric: v.WithLabelValues(cfg.Name, cfg.Kind)}

@@ -27,6 +27,7 @@ type toldPlatform struct {
 	legs   map[string]Object
 }
 
+// happen changes the platform's objects as the event says.
 func (p *toldPlatform) happen(f *event.Facts) {
 	if strings.HasPrefix(string(f.Name), "agent.") && f.Name != event.NameAgentNoAnswer {
 		p.agentHappens(f)
@@ -84,7 +85,7 @@ func (p *toldPlatform) happen(f *event.Facts) {
 	}
 }
 
-// connect says what a queue of Asterisk knows of a member before the member has an event.
+// connectCall sets what a queue of Asterisk knows of a member before the member has an event.
 func (p *toldPlatform) connectCall(f *event.Facts, inCall bool) {
 	o := p.agents[f.AgentID]
 	if o == nil {
@@ -103,6 +104,7 @@ func (p *toldPlatform) connectCall(f *event.Facts, inCall bool) {
 	}
 }
 
+// agentHappens changes the agent of an event about one.
 func (p *toldPlatform) agentHappens(f *event.Facts) {
 	o := p.agents[f.AgentID]
 	if o == nil {
@@ -147,6 +149,7 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 	}
 }
 
+// objects returns the platform's snapshot.
 func (p *toldPlatform) objects() (all []Object) {
 	for _, id := range slices.Sorted(maps.Keys(p.visits)) {
 		o := p.visits[id]

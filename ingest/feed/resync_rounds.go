@@ -153,7 +153,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 	before *comparisonRound) (*comparisonRound, error) {
 	requestedAt := time.Now()
 	readBefore := r.recordSubjects(eventSender)
-	defer r.releaseEvents(eventSender)
+	defer r.endRound(eventSender)
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -210,7 +210,8 @@ func (r *runner) recordSubjects(eventSender *sender) queuePosition {
 	return eventSender.queue.End()
 }
 
-func (r *runner) releaseEvents(eventSender *sender) {
+// endRound ends the recording of recordSubjects and lets the events be sent that holdEvents holds.
+func (r *runner) endRound(eventSender *sender) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changedSubjects = nil
@@ -230,6 +231,7 @@ func (r *runner) holdEvents(eventSender *sender, unsettled []string) map[string]
 	return changed
 }
 
+// platformSnapshot requests the platform's snapshot, for at most snapshotTimeout.
 func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -258,21 +257,6 @@ func TestAResyncDoesNotWaitForRepeatsAndDeadLetters(t *testing.T) {
 
 	if stalled, err := states.catchUp(t.Context()); !stalled || err != nil {
 		t.Errorf("stalled %v, %v behind the end", stalled, err)
-	}
-}
-
-// A platform may refuse while events are read: no retry cures it.
-func TestARefusalWhileReadingIsOne(t *testing.T) {
-	k, p := newFakeKafka(), newFakePlatform()
-	p.readRefusal = &Refusal{Err: errors.New("events without numbers"), Advice: "debug = on"}
-	var log bytes.Buffer
-	n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{},
-		slog.New(slog.NewTextHandler(&log, nil)))
-	eventually(t, "refused", n.is(StateRefused))
-	n.stop()
-
-	if p.connects != 1 || !strings.Contains(log.String(), `advice="debug = on"`) {
-		t.Errorf("%d connections; the log:\n%s", p.connects, log.String())
 	}
 }
 

@@ -21,12 +21,12 @@ import (
 // runner runs one feed on this node.
 type runner struct {
 	cfg       Config
-	node      string
+	node      string // the name of this process, unique in the cluster
 	platform  Platform
 	accounts  Accounts
 	store     *Store
 	log       *slog.Logger
-	kafka     Log
+	kafka     Log // the topics that a resync reads
 	output    *kafkaOutput
 	metrics   feedMetrics
 	recoverer *panics.Recoverer
@@ -36,40 +36,41 @@ type runner struct {
 	ownRun string  // run of the identities that this process assigns if the platform assigns none
 	number uint64  // number of the last such identity; used by the reading goroutine
 
+	// The constants of these names; tests set others.
 	leaseTime      time.Duration
 	orderTimeout   time.Duration
 	resyncInterval time.Duration
 
-	resyncRequests chan struct{} // capacity 1
-	heldSignal     chan struct{} // capacity 1: events are held for another node
-	hasNumbers     atomic.Bool   // the platform's events have identities
-	lacksNumbers   atomic.Bool   // the platform's events have no identities
-	warnedNames    map[string]bool
+	resyncRequests chan struct{}   // capacity 1
+	heldSignal     chan struct{}   // capacity 1: events are held for another node
+	hasNumbers     atomic.Bool     // the platform's events have identities
+	lacksNumbers   atomic.Bool     // the platform's events have no identities
+	warnedNames    map[string]bool // of unknown accounts, logged already; used by the reading goroutine
 
 	// Used by the goroutine that keeps the lease.
-	leaseUntil     time.Time
-	connectionSlot int // -1 if none
+	leaseUntil time.Time // end of the lease; without one, when this node may take one again
+	leaseSlot  int       // -1 without a lease
 
-	isLeader atomic.Bool // the lease is that of slot 0
+	isLeader atomic.Bool // the lease is that of slot 0: this node resyncs
 
 	session atomic.Pointer[Session] // the connection; nil: none
 
 	mu                sync.Mutex
 	status            Status
 	disconnectedSince time.Time // start of the time without a connection; zero while connected
-	lastEvent         time.Time
-	heldConnection    heldConnection
+	lastEvent         time.Time // when the last event was read
+	connectionHold    connectionHold
 	// subjects of the events read since the current snapshot was requested; nil if none was
 	changedSubjects map[string]bool
 }
 
 const (
-	panicPlace = "feed"
+	panicPlace = "feed" // names the goroutines in the metric of panics
 
 	connectTimeout = 30 * time.Second
-	drainTimeout   = 5 * time.Second // for pending produce requests when a session ends
-	refusedPause   = 30 * time.Second
-	reconnectMax   = 2 * time.Second // short, so that reading resumes soon after an outage
+	drainTimeout   = 5 * time.Second  // for pending produce requests when a session ends
+	refusedPause   = 30 * time.Second // until the next try after a refusal
+	reconnectMax   = 2 * time.Second  // short, so that reading resumes soon after an outage
 	// After a session that lasted this long, the feed reconnects at once.
 	stableSession = 10 * time.Second
 
@@ -77,9 +78,10 @@ const (
 	maxValueBytes = 1 << 20
 	// appendBytes is the largest total size in bytes of the values in one append to the queue.
 	appendBytes    = 512 << 10
-	maxWarnedNames = 1000
+	maxWarnedNames = 1000 // unknown names that are logged
 )
 
+// newRun returns the run of identities that no platform gives, 32 random hexadecimal digits.
 func newRun() string {
 	var run [16]byte
 	rand.Read(run[:])
@@ -91,7 +93,7 @@ func (r *runner) runUntil(ctx context.Context) {
 	r.holdForPeers(queuePosition{}) // records of an earlier process
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
-	running.Go(func() { r.releaseHeldEvents(ctx) })
+	running.Go(func() { r.releaseForPeers(ctx) })
 
 	running.Go(func() {
 		if err := r.sender.Run(ctx); err != nil {
@@ -202,6 +204,7 @@ func (r *runner) runSession(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// openSession connects to the platform. If it has not answered within connectTimeout, it cancels ctx.
 func (r *runner) openSession(ctx context.Context, cancel context.CancelCauseFunc) (session Session, err error) {
 	err = errPanicked
 	defer r.recoverer.Recover(panicPlace)
@@ -215,8 +218,8 @@ func (r *runner) openSession(ctx context.Context, cancel context.CancelCauseFunc
 	return session, err
 }
 
-// readEvents reads the session into the queue until it ends.
-func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep bool) error {
+// readEvents reads the session into the queue until it ends. cloneValues is set for a queue that keeps the values.
+func (r *runner) readEvents(ctx context.Context, session Session, q queue, cloneValues bool) error {
 	var entries []queueEntry
 	for {
 		events, err := session.Read(ctx)
@@ -235,7 +238,7 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 				n++
 				r.countEvent(received)
 
-				if e, ok := r.entryOf(received, now, keep); ok {
+				if e, ok := r.entryOf(received, now, cloneValues); ok {
 					entries = append(entries, e)
 				}
 			}
@@ -278,9 +281,9 @@ func (r *runner) countSpoolLoss(records int) {
 	signal(r.resyncRequests)
 }
 
-// entryOf returns the record of an event, or false if there is nothing to store. With keep the record
+// entryOf returns the record of an event, or false if there is nothing to store. With cloneValue the record
 // shares no memory with the event.
-func (r *runner) entryOf(e *Event, now time.Time, keep bool) (queueEntry, bool) {
+func (r *runner) entryOf(e *Event, now time.Time, cloneValue bool) (queueEntry, bool) {
 	if e.Value == nil {
 		return queueEntry{}, false
 	}
@@ -321,7 +324,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (queueEntry, bool) 
 	}
 
 	// The spool copies a value at once; the queue in memory keeps it, and the session reuses its own.
-	if keep {
+	if cloneValue {
 		record.Value = bytes.Clone(e.Value)
 	}
 

@@ -14,10 +14,15 @@ import (
 // queue holds records between reading and Kafka. It is the spool or, for an Acknowledger's session, a
 // memoryQueue.
 type queue interface {
+	// Append adds all of the entries or, with an error, none.
 	Append(entries []queueEntry) error
+	// End returns the position after the last entry.
 	End() queuePosition
+	// Next returns entries before limit, none if there are none, and the position after them. The sender calls it.
 	Next(limit queuePosition) (entries []queueEntry, next queuePosition, err error)
+	// Done is told that Kafka has all entries before p. An error ends the sender.
 	Done(ctx context.Context, p queuePosition) error
+	// Wake returns a channel that receives a value after entries were added.
 	Wake() <-chan struct{}
 }
 
@@ -36,7 +41,7 @@ type sender struct {
 	limit        *queuePosition // records from this position on are held; nil if none
 	sentUpTo     queuePosition  // Kafka has all records before it
 	lastIdentity Identity       // identity of the last record that Kafka has; zero if none since the start
-	changed      chan struct{}  // closed and replaced when limit or sent change
+	changed      chan struct{}  // closed and replaced when limit or sentUpTo change
 }
 
 func newSender(q queue, o *kafkaOutput) *sender {
@@ -130,7 +135,7 @@ func (s *sender) hold(p queuePosition) {
 	}
 }
 
-// release sends the entries that were held back.
+// release lets the held records be sent.
 func (s *sender) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,6 +157,7 @@ func (s *sender) setSent(p queuePosition, last *kafka.Record) {
 	}
 }
 
+// notify wakes those who wait for a change of limit or sentUpTo. The caller holds s.mu.
 func (s *sender) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})

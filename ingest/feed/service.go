@@ -26,9 +26,9 @@ type ServiceConfig struct {
 type ServiceDeps struct {
 	Store     *Store
 	Directory Directory
-	Platform  Constructor
+	Platform  Constructor // of the platform of each feed, by its kind
 	Producer  Producer
-	Log       Log
+	Log       Log             // the topics that a resync reads
 	Tracer    *tracing.Tracer // nil disables tracing
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
@@ -83,14 +83,15 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 		return nil, err
 	}
 
-	out := &kafkaOutput{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
+	out := &kafkaOutput{producer: deps.Producer, tracer: deps.Tracer, log: logger,
+		onDropped: func(records int) { metrics.dropped.add(uint64(records)) }}
 	r := &runner{
 		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
 		kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer,
 		ownRun: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
 		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{},
-		connectionSlot: -1,
+		leaseSlot: -1,
 	}
 	dir := filepath.Join(cfg.DataDir, "feeds", feedConfig.Name)
 	r.spool, err = openSpool(dir, cfg.SpoolBytes, r.countSpoolLoss, logger)

@@ -77,6 +77,7 @@ func (c *Config) SetDefaults() {
 // Source returns the value of the header source of the feed's records.
 func (c *Config) Source() string { return sourcePrefix + c.Name }
 
+// sourcePrefix begins the source of a feed's records; the feed's name follows.
 const sourcePrefix = "feed:"
 
 // maxNameLength is the largest length of a feed's name in bytes. The name is also a folder's name.
@@ -208,6 +209,7 @@ func ListenRate(command string) (hz int, known bool) {
 	return 0, false
 }
 
+// validName reports whether a feed can have the name, which is also that of a folder.
 func validName(name string) bool {
 	for i, r := range name {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -216,4 +218,13 @@ func validName(name string) bool {
 		}
 	}
 	return name != "" && len(name) <= maxNameLength
+}
+
+// FeedOfSource returns the name of the feed whose records have a source, "" if that is no feed's.
+func FeedOfSource(source string) string {
+	name, ok := strings.CutPrefix(source, sourcePrefix)
+	if !ok {
+		return ""
+	}
+	return name
 }

@@ -21,8 +21,8 @@ import (
 
 // queuePosition is a place in a queue of records. Positions of one queue are ordered.
 type queuePosition struct {
-	segment uint64
-	offset  int64
+	segment uint64 // of the spool; 0 in a memoryQueue
+	offset  int64  // in the segment's file; in a memoryQueue the number of records before it
 }
 
 func (p queuePosition) before(q queuePosition) bool {
@@ -33,7 +33,7 @@ var (
 	// errSpoolFull is returned while unsent records take all space: that of the setting or that of the
 	// disk.
 	errSpoolFull = errors.New("the spool is full")
-	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
+	castagnoli   = crc32.MakeTable(crc32.Castagnoli) // of all checksums in a spool
 )
 
 // spool stores records in files until Kafka has them. One goroutine appends, another one reads and
@@ -48,9 +48,9 @@ var (
 // one file, each with a checksum, so that the previous one remains after a torn write.
 type spool struct {
 	dir    string
-	limit  int64
+	limit  int64 // bytes of all segments
 	log    *slog.Logger
-	onLost func(records int)
+	onLost func(records int) // see openSpool
 
 	size     atomic.Int64  // of all segments
 	appended chan struct{} // capacity 1: records were appended
@@ -67,18 +67,18 @@ type spool struct {
 	tail            queuePosition    // after the last complete record
 	sizes           map[uint64]int64 // of the segments
 	unsyncedSegment segmentFile      // written to since the last sync
-	syncErr         error
-	appendSegment   uint64 // the segment for appends; 0 if none
+	syncErr         error            // of the last sync, for the next Append
+	appendSegment   uint64           // the segment for appends; 0 if none
 
 	// Used by the goroutine that reads.
-	reader           *os.File
-	readerSegment    uint64        // the reader's segment
+	reader           *os.File      // nil until the first read
+	readerSegment    uint64        // the segment that reader has open
 	head             queuePosition // to read next
 	lastRead         spoolNumber   // of the last record read
 	reportedLost     uint64        // lost records behind lastRead that onLost was called for
-	chunk            []byte
+	chunk            []byte        // the bytes of the entries that Next returned last
 	checkpoint       *os.File
-	checkpointNumber int64
+	checkpointNumber int64 // of the last checkpoint that was written
 }
 
 // segmentFile is an *os.File for writing; tests replace it by one that fails.
@@ -90,10 +90,10 @@ type segmentFile interface {
 }
 
 const (
-	recordHeader     = 8
+	recordHeader     = 8 // bytes of a record's length and checksum
 	segmentSuffix    = ".spool"
 	checkpointName   = "checkpoint"
-	checkpointSize   = 40
+	checkpointSize   = 40 // bytes of each of the two places
 	syncEvery        = 100 * time.Millisecond
 	maxSegmentBytes  = 64 << 20
 	segmentsPerSpool = 16
@@ -130,6 +130,7 @@ func (s *spool) segmentPath(segment uint64) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%016x%s", segment, segmentSuffix))
 }
 
+// findSegments finds the segments in the folder, and the end of the last one.
 func (s *spool) findSegments() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -271,6 +272,7 @@ func (s *spool) storeCheckpoint(p queuePosition) error {
 	return nil
 }
 
+// removeSegment deletes a segment's file.
 func (s *spool) removeSegment(segment uint64) error {
 	err := os.Remove(s.segmentPath(segment))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -283,6 +285,7 @@ func (s *spool) removeSegment(segment uint64) error {
 	return nil
 }
 
+// signal puts a value into a channel of capacity 1, unless it has one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -384,6 +387,7 @@ func (s *spool) rotate() error {
 	return nil
 }
 
+// takeSyncError returns the error of the last sync, once.
 func (s *spool) takeSyncError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,6 +396,7 @@ func (s *spool) takeSyncError() error {
 	return err
 }
 
+// syncSegments writes what was appended since the last sync to the disk.
 func (s *spool) syncSegments() error {
 	s.mu.Lock()
 	file := s.unsyncedSegment

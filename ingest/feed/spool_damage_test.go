@@ -125,6 +125,7 @@ func TestDamagedRecordsAreCounted(t *testing.T) {
 	}
 }
 
+// fill sets all bytes.
 func fill(b []byte, with byte) {
 	for i := range b {
 		b[i] = with

@@ -141,6 +141,7 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
+// parseEntry parses what appendEntry has written.
 func parseEntry(b []byte) (e queueEntry, ok bool) {
 	at, n := binary.Varint(b)
 	if n <= 0 {

@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/setting"
 )
 
+// testEntry is a record that is told from others by its number.
 func testEntry(n int) queueEntry {
 	return queueEntry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
 		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n),
@@ -24,6 +25,7 @@ func testEntry(n int) queueEntry {
 	}}
 }
 
+// testEntries are those from a number up to, and without, another.
 func testEntries(from, to int) (all []queueEntry) {
 	for n := from; n < to; n++ {
 		all = append(all, testEntry(n))
@@ -31,8 +33,8 @@ func testEntries(from, to int) (all []queueEntry) {
 	return all
 }
 
-// open opens a spool; a test that leaves it without Close is a process that was
-// killed.
+// openTestSpool opens a spool, which adds the records that it has lost to lost. A test that leaves it without Close
+// is a process that was killed.
 func openTestSpool(t *testing.T, dir string, limit setting.Bytes, lost *int) *spool {
 	t.Helper()
 	s, err := openSpool(dir, limit, func(n int) { *lost += n }, slog.New(slog.DiscardHandler))
@@ -65,10 +67,12 @@ func drain(t *testing.T, s *spool) (values []string, next queuePosition) {
 	return nil, next
 }
 
-func wantValues(t *testing.T, got []string, numbers ...[2]int) {
+// wantValues fails unless got has the values of testEntry from the first number of each span up to, and without, the
+// second.
+func wantValues(t *testing.T, got []string, spans ...[2]int) {
 	t.Helper()
 	var want []string
-	for _, span := range numbers {
+	for _, span := range spans {
 		for n := span[0]; n < span[1]; n++ {
 			want = append(want, string(testEntry(n).record.Value))
 		}
@@ -168,6 +172,7 @@ func TestARecordThatWasBeingWrittenIsLeftOut(t *testing.T) {
 	}
 }
 
+// appendedBytes returns what a spool writes for entries.
 func appendedBytes(t *testing.T, entries []queueEntry) []byte {
 	t.Helper()
 	dir, lost := t.TempDir(), 0
@@ -351,7 +356,7 @@ func TestTheSenderOutlivesAFailedCheckpoint(t *testing.T) {
 		}), nil))
 
 		k, before := newFakeKafka(), s.Bytes()
-		sending := newSender(s, &kafkaOutput{k, nil, func(int) {}, slog.New(slog.DiscardHandler)})
+		sending := newSender(s, &kafkaOutput{producer: k, onDropped: func(int) {}, log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- sending.Run(ctx) }()

@@ -16,14 +16,14 @@ import (
 
 // stateReader reads the state from cc.state. It is not safe for concurrent use.
 type stateReader struct {
-	log        Log
+	log        Log // Kafka's
 	partitions []*statePartition
 }
 
 // statePartition is the state of one partition.
 type statePartition struct {
 	view           *state.View
-	next           int64 // offset of cc.state
+	next           int64 // offset of cc.state to read next
 	requiredOffset int64 // offset of cc.raw that the state has to include; -1 if none
 }
 
@@ -48,17 +48,17 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 		return false, err
 	}
 
-	last, moved := s.sumIncluded(), time.Now()
+	last, advancedAt := s.sumIncluded(), time.Now()
 	for {
-		open, covered := s.incompletePartitions(), s.sumIncluded()
-		if open == 0 {
+		incomplete, included := s.incompletePartitions(), s.sumIncluded()
+		if incomplete == 0 {
 			return false, nil
 		}
-		if covered != last {
-			last, moved = covered, time.Now()
+		if included != last {
+			last, advancedAt = included, time.Now()
 		}
 		// A correction by an old state is better than none: the normalizer may be down for long.
-		if time.Since(moved) > stallTimeout {
+		if time.Since(advancedAt) > stallTimeout {
 			return true, nil
 		}
 		if !retry.Sleep(ctx, statePoll) {
@@ -96,6 +96,7 @@ func (s *stateReader) read(ctx context.Context) error {
 	})
 }
 
+// eachPartition calls work for the partitions, at most maxParallelReads at a time.
 func (s *stateReader) eachPartition(ctx context.Context, work func(context.Context, int, *statePartition) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelReads)

@@ -28,8 +28,8 @@ type accountLookup struct {
 
 // cachedAccount is the account of an id.
 type cachedAccount struct {
-	account string
-	certain bool // found by a variable, an account code or a queue, not by a context
+	account string // "": not known
+	certain bool   // found by a variable, an account code or a queue, not by a context
 }
 
 func newAccountLookup(cfg *feed.Config, accounts feed.Accounts) *accountLookup {
@@ -39,17 +39,17 @@ func newAccountLookup(cfg *feed.Config, accounts feed.Accounts) *accountLookup {
 
 // find returns the account of an event, "" if it is unknown, and the names that were looked up. It
 // caches the account for the event's calls and queue member.
-func (l *accountLookup) find(p *ami.Message) (account string, names []string) {
+func (l *accountLookup) find(message *ami.Message) (account string, names []string) {
 	if l.cfg.Account != "" {
 		return l.accounts.Account(), nil
 	}
 
-	certain, uncertain := l.names(p)
+	certain, uncertain := l.names(message)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	found := cachedAccount{l.accounts.Account(certain...), true}
-	ids := callIDs(p)
+	ids := callIDs(message)
 	for _, id := range ids {
 		if found.account == "" {
 			found = l.cached(id)
@@ -60,7 +60,7 @@ func (l *accountLookup) find(p *ami.Message) (account string, names []string) {
 		found = cachedAccount{l.accounts.Account(uncertain...), false}
 	}
 	if found.account == "" {
-		found = l.cached(deviceID(p))
+		found = l.cached(deviceID(message))
 	}
 	if found.account == "" {
 		return "", append(certain, uncertain...)
@@ -71,9 +71,9 @@ func (l *accountLookup) find(p *ami.Message) (account string, names []string) {
 		l.store(id, found)
 	}
 
-	queue := p.Get("Queue")
+	queue := message.Get("Queue")
 	if queue != "" {
-		l.store(memberInterface(p), found)
+		l.store(memberInterface(message), found)
 	}
 
 	return found.account, nil
@@ -81,7 +81,7 @@ func (l *accountLookup) find(p *ami.Message) (account string, names []string) {
 
 // names returns the names in an event that may map to an account. certain has those that identify the
 // call's tenant; uncertain has those that may also occur in events of another tenant's call.
-func (l *accountLookup) names(p *ami.Message) (certain, uncertain []string) {
+func (l *accountLookup) names(message *ami.Message) (certain, uncertain []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -91,17 +91,17 @@ func (l *accountLookup) names(p *ami.Message) (certain, uncertain []string) {
 	}
 
 	if l.cfg.AccountVariable != "" {
-		add(&certain, variableValues(p, l.cfg.AccountVariable)...)
+		add(&certain, variableValues(message, l.cfg.AccountVariable)...)
 	}
 	if l.cfg.UseAccountcode {
-		add(&certain, value(p, "AccountCode"), value(p, "DestAccountCode"))
+		add(&certain, value(message, "AccountCode"), value(message, "DestAccountCode"))
 	}
 
-	add(&certain, value(p, "Queue"))
-	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"),
-		value(p, "Conference"))
+	add(&certain, value(message, "Queue"))
+	add(&uncertain, value(message, "Context"), value(message, "DestContext"), value(message, "DestinationContext"),
+		value(message, "Conference"))
 
-	for _, device := range []string{memberInterface(p), deviceID(p), value(p, "AOR")} {
+	for _, device := range []string{memberInterface(message), deviceID(message), value(message, "AOR")} {
 		add(&uncertain, device)
 		_, domain, ok := strings.Cut(device, "@")
 		if ok {
@@ -115,12 +115,12 @@ func (l *accountLookup) names(p *ami.Message) (certain, uncertain []string) {
 
 // variableValues returns the values of a channel variable in ChanVariable, DestChanVariable or its VarSet
 // event.
-func variableValues(p *ami.Message, name string) (values []string) {
-	if p.Name() == "VarSet" && strings.TrimLeft(p.Get("Variable"), "_") == name {
-		values = append(values, p.Get("Value"))
+func variableValues(message *ami.Message, name string) (values []string) {
+	if message.Name() == "VarSet" && strings.TrimLeft(message.Get("Variable"), "_") == name {
+		values = append(values, message.Get("Value"))
 	}
 
-	for _, f := range p.Fields {
+	for _, f := range message.Fields {
 		if strings.Contains(f.Key, "ChanVariable") {
 			key, v, ok := strings.Cut(f.Value, "=")
 			if ok && key == name {
@@ -129,8 +129,8 @@ func variableValues(p *ami.Message, name string) (values []string) {
 		}
 	}
 
-	v := value(p, name)
-	if v != "" && p.Name() == "Cdr" { // mapped in cdr_manager.conf
+	v := value(message, name)
+	if v != "" && message.Name() == "Cdr" { // mapped in cdr_manager.conf
 		values = append(values, v)
 	}
 
@@ -139,11 +139,11 @@ func variableValues(p *ami.Message, name string) (values []string) {
 
 // callIDs returns the ids by which an event's account may be cached, those of its own leg before those of
 // the whole call.
-func callIDs(p *ami.Message) (ids []string) {
+func callIDs(message *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid",
 		"OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
-		id := value(p, key)
+		id := value(message, key)
 		if id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -152,23 +152,23 @@ func callIDs(p *ami.Message) (ids []string) {
 }
 
 // memberInterface returns the interface of an event's queue member.
-func memberInterface(p *ami.Message) string {
-	location := value(p, "Location")
+func memberInterface(message *ami.Message) string {
+	location := value(message, "Location")
 	if location != "" {
 		return location
 	}
-	return value(p, "Interface")
+	return value(message, "Interface")
 }
 
 // deviceID returns the device of an event.
-func deviceID(p *ami.Message) string {
-	switch p.Name() {
+func deviceID(message *ami.Message) string {
+	switch message.Name() {
 	case "ContactStatus":
-		return value(p, "EndpointName")
+		return value(message, "EndpointName")
 	case "PeerStatus":
-		return value(p, "Peer")
+		return value(message, "Peer")
 	case "ContactList":
-		return value(p, "Endpoint")
+		return value(message, "Endpoint")
 	}
 	return ""
 }

@@ -20,22 +20,24 @@ var forwardedPrefixes = []string{
 // lifecycleEvents has the names of events about Asterisk itself.
 var lifecycleEvents = []string{"FullyBooted", "Shutdown", "Reload"}
 
+// isForwarded reports whether events of the name become messages.
 func isForwarded(name string) bool {
 	return slices.ContainsFunc(forwardedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // appendJSON appends an event as an object, keys and values as on the wire, a repeated key as an array.
-// It omits Account-ID, which is not a key of Asterisk and would select the account.
-func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
+// It omits Account-ID, which is not a key of Asterisk and would select the account. An event without a Timestamp gets
+// that of its reading.
+func appendJSON(dst []byte, fields []ami.Field, readAt time.Time) []byte {
 	dst = append(dst, '{')
-	timestamp := false
+	hasTimestamp := false
 	for i, f := range fields {
 		if f.Key == "Account-ID" ||
 			slices.ContainsFunc(fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			continue
 		}
 
-		timestamp = timestamp || f.Key == "Timestamp"
+		hasTimestamp = hasTimestamp || f.Key == "Timestamp"
 		// The first field may have been left out.
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
@@ -46,11 +48,11 @@ func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 		dst = appendValues(dst, fields[i:])
 	}
 
-	if !timestamp {
+	if !hasTimestamp {
 		dst = append(dst, `,"Timestamp":"`...)
-		dst = strconv.AppendInt(dst, read.Unix(), 10)
+		dst = strconv.AppendInt(dst, readAt.Unix(), 10)
 		dst = append(dst, '.')
-		micros := strconv.Itoa(1_000_000 + read.Nanosecond()/1000)
+		micros := strconv.Itoa(1_000_000 + readAt.Nanosecond()/1000)
 		dst = append(append(dst, micros[1:]...), '"')
 	}
 
@@ -82,8 +84,8 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 }
 
 // value returns the value of a key, "" for Asterisk's placeholders of an absent value.
-func value(p *ami.Message, key string) string {
-	switch v := p.Get(key); v {
+func value(message *ami.Message, key string) string {
+	switch v := message.Get(key); v {
 	case "<unknown>", "<null>", "<none>":
 		return ""
 	default:
@@ -92,17 +94,17 @@ func value(p *ami.Message, key string) string {
 }
 
 // subjects returns the ids of an event's agents, calls and devices.
-func subjects(p *ami.Message) []string {
+func subjects(message *ami.Message) []string {
 	var ids []string
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer",
 		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid", "ParkeeUniqueid"} {
-		id := value(p, key)
+		id := value(message, key)
 		if id != "" {
 			ids = append(ids, id)
 		}
 	}
 
-	endpoint := value(p, "EndpointName")
+	endpoint := value(message, "EndpointName")
 	if endpoint != "" { // the device's id in the facts
 		ids = append(ids, "PJSIP/"+endpoint)
 	}
@@ -113,19 +115,19 @@ func subjects(p *ami.Message) []string {
 // isSplit reports whether an event's channel fields end before the Linkedid, because a line break
 // in a value has split it. An event may have no channel fields at all (AgentComplete of a call that has
 // ended).
-func isSplit(p *ami.Message) bool {
-	if p.Name() == "Cdr" {
-		return p.Get("UniqueID") == ""
+func isSplit(message *ami.Message) bool {
+	if message.Name() == "Cdr" {
+		return message.Get("UniqueID") == ""
 	}
-	return p.Get("ChannelState") != "" && p.Get("Linkedid") == "" ||
-		p.Get("DestChannelState") != "" && p.Get("DestLinkedid") == ""
+	return message.Get("ChannelState") != "" && message.Get("Linkedid") == "" ||
+		message.Get("DestChannelState") != "" && message.Get("DestLinkedid") == ""
 }
 
 // repeatsKey reports whether a key that Asterisk writes once occurs twice.
-func repeatsKey(p *ami.Message) bool {
-	for i, f := range p.Fields {
+func repeatsKey(message *ami.Message) bool {
+	for i, f := range message.Fields {
 		if !strings.Contains(f.Key, "ChanVariable") &&
-			slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
+			slices.ContainsFunc(message.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// golden compares a text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := "testdata/" + name + ".want"
@@ -46,6 +47,7 @@ func difference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
+// byCode has accounts found by their account codes.
 var byCode = func(c *feed.Config) { c.UseAccountcode = true }
 
 func TestEventsOfCaptures(t *testing.T) {

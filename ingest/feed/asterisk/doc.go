@@ -30,4 +30,17 @@
 //
 // At most maxHeldEvents events are held, and the accounts of at most maxCachedIDs calls are stored in each of
 // two generations. The package starts no goroutine besides the connection's reader.
+//
+// # Files
+//
+// Read platform.go (the subscription), then session.go.
+//
+//   - platform.go, session.go: a switch, and a connection to it
+//   - ami_event.go: an event as a record, and what it is about
+//   - account_lookup.go, hold_until_account_known.go: the account of an event
+//   - wrap_up.go: the wrap-ups of agents, of which Asterisk tells no end
+//   - snapshot.go, recent_events.go: the switch's state, and what its lists do not have
+//   - event_class_rights.go, account_check.go: what the user of manager.conf may not read, and which channels and
+//     members have no account, as notes of a snapshot
+//   - agent_and_call_commands.go: actions on agents and calls
 package asterisk

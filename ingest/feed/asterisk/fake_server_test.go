@@ -46,19 +46,19 @@ func answer(t testing.TB, name, id string) string {
 	return strings.ReplaceAll(text, "ActionID: a2\r\n", "ActionID: "+id+"\r\n")
 }
 
-// pbx is a scripted Asterisk. Its answers are keyed by action: the lines of a response after the
-// ActionID, or a function.
+// pbx is a scripted Asterisk. Its answers are by action, or by action and queue or variable: the text of a response,
+// "error: " and a message, or silence.
 type pbx struct {
 	t       testing.TB
 	address string
 	answers map[string]string // in place of the captured ones
 	events  string            // written after the subscription, in pieces
-	piece   int               // size of a piece, 0: all at once
+	piece   int               // bytes of a piece, 0: all at once
 	end     bool              // close after the events
 
 	mu      sync.Mutex
-	actions []string
-	orders  []string // the actions with all their fields
+	actions []string // those that it got, with the filter or mask
+	orders  []string // the same, with all their fields
 }
 
 // silence is the answer that does not come.
@@ -66,8 +66,10 @@ const silence = "silence"
 
 func (p *pbx) start() { p.address = conntest.Serve(p.t, p.play) }
 
+// errorAnswer has places for the ActionID and the message.
 var errorAnswer = "Response: Error\r\nActionID: %s\r\nMessage: %s\r\n\r\n"
 
+// play answers the actions of one connection.
 func (p *pbx) play(nc net.Conn) {
 	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
 	for in := bufio.NewScanner(nc); ; {
@@ -146,6 +148,7 @@ func (a accounts) Account(names ...string) string {
 	return ""
 }
 
+// fixed is the one account of all names.
 type fixed string
 
 func (f fixed) Account(...string) string { return string(f) }
@@ -200,6 +203,7 @@ func readAll(t testing.TB, s feed.Session) (events []feed.Event, end error) {
 	}
 }
 
+// received is the time at which an event was read.
 var received = regexp.MustCompile(`,"Timestamp":"[0-9.]+"`)
 
 // line returns the golden file's line of an event.
@@ -209,10 +213,12 @@ func line(e feed.Event) string {
 		received.ReplaceAll(e.Value, nil))
 }
 
+// amiEvent returns an event as it is on the wire.
 func amiEvent(name string, lines ...string) string {
 	return "Event: " + name + "\r\n" + strings.Join(append(lines, ""), "\r\n") + "\r\n"
 }
 
+// leg returns an event about a channel.
 func leg(name, linked, id string, lines ...string) string {
 	return amiEvent(name, append([]string{"Uniqueid: " + id, "Linkedid: " + linked}, lines...)...)
 }

@@ -7,21 +7,22 @@ import (
 )
 
 const (
-	maxHeldEvents = 10_000 // events
+	maxHeldEvents = 10_000
 	holdTime      = 2 * time.Second
 )
 
 // eventHold stores the first events of calls until their account is known.
 type eventHold struct {
 	calls        map[string]*heldCall
-	order        []*heldCall // oldest first
-	eventCount   int         // events held
-	unknownCalls [2]map[string]bool
+	order        []*heldCall        // oldest first
+	eventCount   int                // events held
+	unknownCalls [2]map[string]bool // whose events went without an account: the newest, and those before them
 }
 
+// heldCall has the events of a call whose account is not known yet.
 type heldCall struct {
-	id     string
-	since  time.Time
+	id     string    // the Linkedid
+	since  time.Time // when the first of them was read
 	events []feed.Event
 }
 
@@ -29,7 +30,7 @@ func newHold() *eventHold {
 	return &eventHold{calls: map[string]*heldCall{}, unknownCalls: [2]map[string]bool{{}, {}}}
 }
 
-// add stores an event of a call without an account. It returns false for a call whose earlier events
+// add holds an event of a call without an account. It returns false, and holds nothing, for a call whose earlier events
 // were released without one.
 func (h *eventHold) add(id string, e feed.Event, now time.Time) bool {
 	// Its earlier events went without an account: these would only be late.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -47,12 +46,13 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 	return p, nil
 }
 
+// platform is one Asterisk. It implements feed.Platform.
 type platform struct {
 	cfg           feed.Config
 	deps          feed.Deps
 	client        *ami.Client
-	eventMask     string
-	filters       []string
+	eventMask     string         // classes of events, separated by commas
+	filters       []string       // of events, as in eventfilter of manager.conf
 	accountLookup *accountLookup // shared by successive connections, like recentEvents
 	recentEvents  *recentEvents
 }
@@ -109,6 +109,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	return s, nil
 }
 
+// subscribe finds the run of the switch, and sets the filters and the mask of its events.
 func (s *session) subscribe(ctx context.Context) error {
 	status, err := s.conn.Do(ctx, ami.Action{Name: "CoreStatus"})
 	switch {
@@ -160,6 +161,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
+// isRefusal reports whether Asterisk has answered with an error.
 func isRefusal(err error) bool {
 	var refusal *ami.Refusal
 	return errors.As(err, &refusal)
@@ -210,5 +212,3 @@ func (p *platform) dialError(err error) error {
 
 	return &feed.Refusal{Err: err, Advice: advice}
 }
-
-const suspectResyncPause = 10 * time.Second // between resyncs for broken events

@@ -18,8 +18,8 @@ const settleTime = time.Second
 type recentEvents struct {
 	mu          sync.Mutex
 	changedIDs  [2]map[string]bool // ids of the current period of settleTime and of the one before
-	began       time.Time
-	callsOnHold map[string]bool // Uniqueid; true: parked
+	began       time.Time          // of the current period
+	callsOnHold map[string]bool    // Uniqueid; true: parked
 }
 
 func newRecentEvents() *recentEvents {
@@ -27,7 +27,7 @@ func newRecentEvents() *recentEvents {
 }
 
 // add records an event and the ids of its objects.
-func (s *recentEvents) add(p *ami.Message, ids []string, now time.Time) {
+func (s *recentEvents) add(message *ami.Message, ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -36,18 +36,19 @@ func (s *recentEvents) add(p *ami.Message, ids []string, now time.Time) {
 		s.changedIDs[0][id] = true
 	}
 
-	switch p.Name() {
+	switch message.Name() {
 	case "Hold":
-		s.callsOnHold[value(p, "Uniqueid")] = false
+		s.callsOnHold[value(message, "Uniqueid")] = false
 	case "ParkedCall":
-		s.callsOnHold[value(p, "ParkeeUniqueid")] = true
+		s.callsOnHold[value(message, "ParkeeUniqueid")] = true
 	case "UnParkedCall", "ParkedCallTimeOut", "ParkedCallGiveUp":
-		delete(s.callsOnHold, value(p, "ParkeeUniqueid"))
+		delete(s.callsOnHold, value(message, "ParkeeUniqueid"))
 	case "Unhold", "Hangup":
-		delete(s.callsOnHold, value(p, "Uniqueid"))
+		delete(s.callsOnHold, value(message, "Uniqueid"))
 	}
 }
 
+// rotate begins a period of settleTime if the current one is over.
 func (s *recentEvents) rotate(now time.Time) {
 	switch age := now.Sub(s.began); {
 	case age >= 2*settleTime:

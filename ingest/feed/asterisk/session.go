@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -25,35 +24,22 @@ var errNoSequenceNumber = errors.New(
 type session struct {
 	platform  *platform
 	conn      *ami.Conn
-	switchRun string   // run of the switch, with the feed's name
-	notes     []string // see feed.Snapshot
-	headers   []kafka.Header
+	switchRun string         // run of the switch, with the feed's name
+	notes     []string       // see feed.Snapshot
+	headers   []kafka.Header // of call records
 
-	out               []feed.Event
+	out               []feed.Event // what Read returns next
 	hold              *eventHold
-	wrapUps           map[agentKey]wrapUp
+	wrapUps           map[agentKey]wrapUp // that are under way
 	completedCalls    map[agentKey]completedCall
 	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
 	suspectEvents     int                      // number of following events that may be forged
 	lastSuspectResync time.Time                // last resync for a broken event
-	shutdown          bool
+	shutdown          bool                     // Asterisk has announced its end
 }
 
+// agentKey identifies an agent; its id is its interface, or that in app_agent_pool.
 type agentKey struct{ account, id string }
-
-// wrapUp is an agent's pause after a call. Asterisk sends no event at its end.
-type wrapUp struct {
-	until    time.Time
-	facts    event.Facts
-	identity feed.Identity // of its end; the same on every node
-}
-
-// completedCall is the end of an agent's call of a queue, until the status of the member follows. Asterisk
-// notes the end in the member behind AgentComplete, and its status may be sent before that.
-type completedCall struct {
-	queue       string
-	completedAt time.Time
-}
 
 func newSession(p *platform, conn *ami.Conn) *session {
 	return &session{
@@ -79,8 +65,8 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		events := s.conn.Take()
 		now := time.Now()
 
-		for _, p := range events {
-			if err := s.handleMessage(p, now); err != nil {
+		for _, message := range events {
+			if err := s.handleMessage(message, now); err != nil {
 				return nil, err
 			}
 		}
@@ -126,17 +112,6 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// addWrapUps stores the wrap-ups that a snapshot has found, except those of agents with an event since.
-func (s *session) addWrapUps(found map[agentKey]wrapUp, now time.Time) {
-	changed := s.platform.recentEvents.unsettled(now)
-	for key, w := range found {
-		_, known := s.wrapUps[key]
-		if !known && !slices.Contains(changed, key.id) {
-			s.wrapUps[key] = w
-		}
-	}
-}
-
 // appendDueEvents appends the events that are due without an event of Asterisk.
 func (s *session) appendDueEvents(now time.Time) {
 	s.out = s.hold.releaseExpired(s.out, now)
@@ -152,14 +127,15 @@ func (s *session) appendDueEvents(now time.Time) {
 	}
 }
 
+// requestResync has the feed request a snapshot.
 func (s *session) requestResync() {
 	s.out = append(s.out, feed.Event{Resync: true})
 }
 
 // handleMessage appends the records of one event.
-func (s *session) handleMessage(p *ami.Message, now time.Time) error {
-	name := p.Name()
-	if s.isSuspect(p, now) {
+func (s *session) handleMessage(message *ami.Message, now time.Time) error {
+	name := message.Name()
+	if s.isSuspect(message, now) {
 		return nil
 	}
 
@@ -173,40 +149,40 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 	}
 
 	// Events that are not stored, too, tell accounts: those of variables.
-	account, names := s.platform.accountLookup.find(p)
+	account, names := s.platform.accountLookup.find(message)
 	if account != "" {
-		for _, id := range callIDs(p) {
+		for _, id := range callIDs(message) {
 			s.out = s.hold.release(s.out, id, account)
 		}
 	}
 
-	if !s.isStored(p, account) {
-		return s.checkNumber(p)
+	if !s.isStored(message, account) {
+		return s.checkNumber(message)
 	}
 
 	e := feed.Event{
 		Topic: event.TopicRaw, Format: format.EventFormatName,
-		Value:   appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
-		Account: account, Names: names, Subjects: subjects(p),
+		Value:   appendJSON(make([]byte, 0, message.Size+message.Size/2+64), message.Fields, now),
+		Account: account, Names: names, Subjects: subjects(message),
 	}
 
 	if name == "Cdr" {
 		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.CDRFormatName, s.headers
 	}
 
-	e.Identity = identity(p, s.switchRun)
-	if err := s.checkNumber(p); err != nil {
+	e.Identity = identity(message, s.switchRun)
+	if err := s.checkNumber(message); err != nil {
 		return err
 	}
 
-	s.platform.recentEvents.add(p, e.Subjects, now)
-	s.emit(e, p, now)
+	s.platform.recentEvents.add(message, e.Subjects, now)
+	s.emit(e, message, now)
 	return nil
 }
 
 // identity returns the identity of an event in a run, the zero value if the event has no number.
-func identity(p *ami.Message, run string) feed.Identity {
-	number, err := strconv.ParseInt(p.Get("SequenceNumber"), 10, 32)
+func identity(message *ami.Message, run string) feed.Identity {
+	number, err := strconv.ParseInt(message.Get("SequenceNumber"), 10, 32)
 	if err != nil {
 		return feed.Identity{}
 	}
@@ -214,8 +190,8 @@ func identity(p *ami.Message, run string) feed.Identity {
 }
 
 // checkNumber returns an error for an event without a number if two nodes read the switch.
-func (s *session) checkNumber(p *ami.Message) error {
-	if s.platform.cfg.Redundancy < 2 || identity(p, s.switchRun).Valid() {
+func (s *session) checkNumber(message *ami.Message) error {
+	if s.platform.cfg.Redundancy < 2 || identity(message, s.switchRun).Valid() {
 		return nil
 	}
 	return &feed.Refusal{Err: errNoSequenceNumber,
@@ -223,39 +199,39 @@ func (s *session) checkNumber(p *ami.Message) error {
 }
 
 // emit appends an event, or holds it until the account of its call is known.
-func (s *session) emit(e feed.Event, p *ami.Message, now time.Time) {
-	id := value(p, "Linkedid")
+func (s *session) emit(e feed.Event, message *ami.Message, now time.Time) {
+	id := value(message, "Linkedid")
 	if id == "" {
-		id = value(p, "DestLinkedid")
+		id = value(message, "DestLinkedid")
 	}
 	if e.Account == "" && id != "" && s.hold.add(id, e, now) {
 		return
 	}
 	s.out = append(s.out, e)
-	s.watchWrapUp(p, e.Account, now)
+	s.watchWrapUp(message, e.Account, now)
 }
 
 // isStored reports whether an event becomes a record. An event without a call, agent or device belongs to
 // no account.
-func (s *session) isStored(p *ami.Message, account string) bool {
-	name := p.Name()
+func (s *session) isStored(message *ami.Message, account string) bool {
+	name := message.Name()
 	switch {
 	case len(s.platform.cfg.Events) > 0:
 		return account != "" || isForwarded(name)
 	case name == "VarSet":
-		return p.Get("Variable") == "QUEUESTATUS"
+		return message.Get("Variable") == "QUEUESTATUS"
 	}
 	return isForwarded(name)
 }
 
 // isSuspect reports whether an event is split by a line break in a value, or follows such an event and
 // may be forged by the caller. A resync corrects the effect of dropped events.
-func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
+func (s *session) isSuspect(message *ami.Message, now time.Time) bool {
 	const maxSuspectEvents = 8 // events after a split one, unless its second part arrives before
-	isFirstPart, isSecondPart := isSplit(p), p.Name() == ""
+	isFirstPart, isSecondPart := isSplit(message), message.Name() == ""
 	switch {
 	// Nothing of the split event comes after its second part.
-	case isSecondPart, s.suspectEvents > 0 && repeatsKey(p):
+	case isSecondPart, s.suspectEvents > 0 && repeatsKey(message):
 		s.suspectEvents = 0
 	case isFirstPart:
 		s.suspectEvents = maxSuspectEvents
@@ -274,83 +250,6 @@ func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
 	return true
 }
 
-// watchWrapUp stores the end of an agent's wrap-up, and deletes it if the agent has another event
-// before.
-func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
-	id := value(p, "Interface")
-	if id == "" || account == "" {
-		return
-	}
-
-	key := agentKey{account, id}
-	switch p.Name() {
-	case "AgentComplete":
-		s.completedCalls[key] = completedCall{value(p, "Queue"), now}
-	case "QueueMemberStatus", "QueueMemberPause":
-		m := parseMember(p, now)
-		s.beginWrapUp(p, key, &m, now)
-		end := m.WrapUpEnd()
-		// Of several queues the longest wrap-up counts.
-		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
-			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end),
-				identity(p, s.switchRun+"/wrap-up")}
-		}
-	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
-		delete(s.wrapUps, key)
-		delete(s.completedCalls, key)
-	}
-}
-
-// beginWrapUp appends the wrap-up of a member whose status is older than the end of its call, and
-// completes the status.
-func (s *session) beginWrapUp(p *ami.Message, key agentKey, m *format.Member, now time.Time) {
-	call, ok := s.completedCalls[key]
-	if !ok || call.queue != value(p, "Queue") {
-		return
-	}
-
-	delete(s.completedCalls, key)
-	ended := call.completedAt.Unix()
-	if m.LastCall >= ended-1 || m.WrapUpTime == 0 { // the times of two clocks, in whole seconds
-		return
-	}
-
-	m.LastCall = ended
-	if m.Said().WrapUpUntilMS == 0 {
-		return
-	}
-
-	e := resyncRecord(key.account, wrapUpFacts(key.id, value(p, "MemberName"), call.queue, m.WrapUpEnd()), now)
-	e.Identity = identity(p, s.switchRun+"/wrap-up-begin")
-	s.out = append(s.out, e)
-}
-
-// wrapUpFacts returns the facts of an agent's wrap-up until a time: at its end nothing new but that
-// its time has come.
-func wrapUpFacts(id, name, queue string, end time.Time) event.Facts {
-	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, QueueID: queue,
-		Agent: &event.AgentSaid{WrapUpUntilMS: end.UnixMilli()}}
-}
-
-// parseMember parses the queue member in an event, at the time of reading.
-func parseMember(p *ami.Message, now time.Time) format.Member {
-	number := func(key string) int64 {
-		n, err := strconv.ParseInt(p.Get(key), 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	}
-
-	return format.Member{
-		Interface: memberInterface(p), StateInterface: value(p, "StateInterface"), Status: p.Get("Status"),
-		InCall: p.Get("InCall") == "1",
-		Paused: p.Get("Paused") == "1", PausedReason: value(p, "PausedReason"), LastPause: number("LastPause"),
-		LastCall:   number("LastCall"),
-		WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
-	}
-}
-
 // resyncRecord returns a correction of the state.
 func resyncRecord(account string, facts event.Facts, now time.Time) feed.Event {
 	value := []byte(`{"resync":"asterisk","timestamp":`)
@@ -362,3 +261,5 @@ func resyncRecord(account string, facts event.Facts, now time.Time) feed.Event {
 		Account: account, Subjects: []string{facts.AgentID},
 	}
 }
+
+const suspectResyncPause = 10 * time.Second // between resyncs for broken events

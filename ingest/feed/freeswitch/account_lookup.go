@@ -14,8 +14,8 @@ const maxLegs = 100_000
 
 // accountCache caches the names of agents and the accounts of legs, for events that name no account.
 type accountCache struct {
-	querying  sync.Mutex // held while the agents are queried; guards queriedAt
-	queriedAt time.Time  // end of the last query
+	askingForAgents sync.Mutex // held while the agents are queried; guards agentsAskedAt
+	agentsAskedAt   time.Time  // end of the last query
 
 	mu     sync.Mutex
 	agents map[string][]string // names that may map to an account, by agent
@@ -39,32 +39,32 @@ func (c *accountCache) setAgents(agents map[string][]string) {
 	c.agents = agents
 }
 
-// query calls ask, which queries the agents, once the query under way has ended.
-func (c *accountCache) query(ask func() error) error {
-	c.querying.Lock()
-	defer c.querying.Unlock()
-	return c.queryLocked(ask)
+// askForAgents calls ask, which queries the agents, once the query under way has ended.
+func (c *accountCache) askForAgents(ask func() error) error {
+	c.askingForAgents.Lock()
+	defer c.askingForAgents.Unlock()
+	return c.askForAgentsLocked(ask)
 }
 
-// tryQuery calls ask, which queries the agents, unless a query is under way or the last one ended less than pause ago,
-// and reports whether it did.
-func (c *accountCache) tryQuery(pause time.Duration, ask func() error) (asked bool, err error) {
-	if !c.querying.TryLock() {
+// tryAskForAgents calls ask, which queries the agents, unless a query is under way or the last one ended less than
+// pause ago, and reports whether it did.
+func (c *accountCache) tryAskForAgents(pause time.Duration, ask func() error) (asked bool, err error) {
+	if !c.askingForAgents.TryLock() {
 		return false, nil
 	}
-	defer c.querying.Unlock()
+	defer c.askingForAgents.Unlock()
 
-	if time.Since(c.queriedAt) < pause {
+	if time.Since(c.agentsAskedAt) < pause {
 		return false, nil
 	}
 
-	return true, c.queryLocked(ask)
+	return true, c.askForAgentsLocked(ask)
 }
 
-// queryLocked is query for a caller that has locked querying.
-func (c *accountCache) queryLocked(ask func() error) error {
+// askForAgentsLocked is askForAgents for a caller that has locked askingForAgents.
+func (c *accountCache) askForAgentsLocked(ask func() error) error {
 	// Also of a query that fails, and at its end: a switch that hangs is not asked again at once.
-	defer func() { c.queriedAt = time.Now() }()
+	defer func() { c.agentsAskedAt = time.Now() }()
 	return ask()
 }
 
@@ -128,15 +128,15 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return s.accounts.Account(names...), names
 	}
 
-	learned, known := s.accountCache.agentNames(agent)
-	names = append(names, learned...)
+	queueNames, known := s.accountCache.agentNames(agent)
+	names = append(names, queueNames...)
 	account = s.accounts.Account(names...)
 	if account != "" || known || e.Format != callcenterFormat {
 		return account, names
 	}
 
 	// An agent that was added since. No event waits for a snapshot's query, which may take commandTimeout.
-	asked, err := s.accountCache.tryQuery(s.refreshPause, func() error { return s.refreshAgents(ctx) })
+	asked, err := s.accountCache.tryAskForAgents(s.refreshPause, func() error { return s.refreshAgents(ctx) })
 	if err != nil { // the next Read returns the connection's error
 		s.log.Warn("lookup of agents failed", "error", err)
 	}
@@ -144,9 +144,10 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return "", names
 	}
 
-	learned, _ = s.accountCache.agentNames(agent)
-	names = append(names, learned...)
+	queueNames, _ = s.accountCache.agentNames(agent)
+	names = append(names, queueNames...)
 	return s.accounts.Account(names...), names
 }
 
+// callcenterFormat is the name of the format of mod_callcenter's events.
 const callcenterFormat = "freeswitch.callcenter"

@@ -6,7 +6,7 @@ import (
 )
 
 // refreshAgents queries the queues of the agents. A switch without the command has none. The caller has locked
-// accountCache.querying.
+// accountCache.askingForAgents.
 func (s *session) refreshAgents(ctx context.Context) error {
 	_, _, err := s.queryAgents(ctx)
 	if isRefusal(err) {
@@ -17,7 +17,7 @@ func (s *session) refreshAgents(ctx context.Context) error {
 }
 
 // queryAgents queries the agents and their tiers, and caches the names that may map the agents to accounts. The caller
-// has locked accountCache.querying.
+// has locked accountCache.askingForAgents.
 func (s *session) queryAgents(ctx context.Context) (agents, tiers table, err error) {
 	agents, err = s.queryTable(ctx, "callcenter_config agent list", "contact")
 	if err == nil {

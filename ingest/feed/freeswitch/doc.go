@@ -52,9 +52,10 @@
 //
 // Read platform.go, then session.go.
 //
-//   - platform.go, session.go, event_list.go: a switch; a connection to it; the events to subscribe to
+//   - platform.go, session.go, subscribed_events.go: a switch; a connection to it; the events to subscribe to
 //   - account_lookup.go, agent_names.go: the account of an event; what the switch says of an agent's queues
 //   - recent_ids.go, heartbeat_gaps.go: objects with events that a snapshot may not have yet; missing
 //     HEARTBEATs
-//   - snapshot.go, api_response.go, command.go: the switch's state, its answers, actions on agents and calls
+//   - snapshot.go, api_response.go: the switch's state, and its answers to commands
+//   - agent_and_call_commands.go: actions on agents and calls
 package freeswitch

@@ -41,7 +41,7 @@ type fakeSwitch struct {
 	together map[string]int
 
 	mu       sync.Mutex
-	commands []string
+	commands []string // those that it got
 }
 
 // peer is the switch's end of a connection.
@@ -51,6 +51,7 @@ type peer struct {
 	writing sync.Mutex
 }
 
+// say writes to the client.
 func (p *peer) say(format string, args ...any) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -62,12 +63,14 @@ func frame(body string) string {
 	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 }
 
+// events sends events.
 func (p *peer) events(bodies ...string) {
 	for _, body := range bodies {
 		p.say("%s", frame(body))
 	}
 }
 
+// serve begins to accept connections.
 func (f *fakeSwitch) serve(t testing.TB) *fakeSwitch {
 	t.Helper()
 	f.address = conntest.Serve(t, f.talk)
@@ -183,6 +186,7 @@ func answers(t testing.TB, name string) map[string]string {
 	return all
 }
 
+// readCommand returns the next line that is not empty.
 func readCommand(in *bufio.Reader) (string, error) {
 	for {
 		line, err := in.ReadString('\n')
@@ -197,12 +201,14 @@ func readCommand(in *bufio.Reader) (string, error) {
 	}
 }
 
+// answer sets the answer to an api command.
 func (f *fakeSwitch) answer(command, answer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answers[command] = answer
 }
 
+// asked returns how often the switch got a command.
 func (f *fakeSwitch) asked(command string) (times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,12 +334,13 @@ func golden[V any](t *testing.T, name string, values []V) {
 	want, got := lines(t, path), strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for i := range max(len(want), len(got)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("line %d of %s is\n%s, want\n%s", i+1, path, at(got, i), at(want, i))
+			t.Fatalf("line %d of %s is\n%s, want\n%s", i+1, path, lineAt(got, i), lineAt(want, i))
 		}
 	}
 }
 
-func at(lines []string, i int) string {
+// lineAt returns a line, or that it is missing.
+func lineAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}

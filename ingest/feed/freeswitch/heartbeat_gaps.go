@@ -3,8 +3,9 @@ package freeswitch
 // heartbeatGaps finds missing HEARTBEATs by the time between them. The zero value is
 // ready to use.
 type heartbeatGaps struct {
-	last, interval int64 // µs; the shortest interval seen
-	longerInRow    int   // number of longer intervals in a row
+	last        int64 // time of the last HEARTBEAT in µs; 0: none
+	interval    int64 // the shortest interval seen in µs; 0: none
+	longerInRow int   // number of longer intervals in a row
 }
 
 const (

@@ -123,7 +123,7 @@ func (s *session) subscribe(ctx context.Context) error {
 		}
 	}
 
-	return s.accountCache.query(func() error { return s.refreshAgents(ctx) })
+	return s.accountCache.askForAgents(func() error { return s.refreshAgents(ctx) })
 }
 
 // refusal adds the advice to an error that only a change of settings can resolve.

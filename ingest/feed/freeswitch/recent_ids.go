@@ -7,7 +7,7 @@ import (
 
 // recentIDs has the ids of objects with recent events.
 type recentIDs struct {
-	times []time.Time
+	times []time.Time // when each of ids was added
 	ids   []string
 }
 

@@ -33,7 +33,7 @@ type session struct {
 
 	reader     freeswitch.LiveReader
 	batch      []feed.Event
-	coreUUID   string // Core-UUID
+	coreUUID   string // Core-UUID of the last event: the run of the switch
 	sequence   esl.LossDetector
 	heartbeats heartbeatGaps
 	endError   error // returned by the next Read
@@ -41,8 +41,8 @@ type session struct {
 	accountCache accountCache
 
 	mu             sync.Mutex
-	notes          []string
-	recent         recentIDs
+	notes          []string  // of its snapshots
+	recent         recentIDs // of objects with events within tableLag
 	queuesChangeAt time.Time // of the last command that changes agents, tiers or queues
 }
 
@@ -131,8 +131,8 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 		return feed.Event{Hole: 1}
 	}
 
-	changesQueues := changesQueues(read.Command)
-	out := feed.Event{Resync: s.restarted(read.CoreUUID) || changesQueues || read.BridgeFailed}
+	queuesChanged := changesQueues(read.Command)
+	out := feed.Event{Resync: s.noteRun(read.CoreUUID) || queuesChanged || read.BridgeFailed}
 	out.Hole = s.countMissing(&read)
 
 	if read.Name == "SHUTDOWN" {
@@ -140,7 +140,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 	}
 
 	// Known before the resync that it requests: its snapshot waits for the module's tables.
-	if changesQueues {
+	if queuesChanged {
 		s.mu.Lock()
 		s.queuesChangeAt = now
 		s.mu.Unlock()
@@ -181,8 +181,9 @@ func (s *session) countMissing(e *freeswitch.LiveEvent) (lost uint64) {
 	return lost
 }
 
-// restarted reports whether run is not the run of the previous event.
-func (s *session) restarted(run string) bool {
+// noteRun records the run of an event, and reports whether it is not that of the event before: the switch was
+// restarted.
+func (s *session) noteRun(run string) bool {
 	if run == "" || run == s.coreUUID {
 		return false
 	}
@@ -209,6 +210,7 @@ func changesQueues(command string) bool {
 	return slices.ContainsFunc(queueCommands, func(known string) bool { return strings.HasPrefix(command, known) })
 }
 
+// subjects returns the ids of an event's agent and call.
 func subjects(f *event.Facts) []string {
 	switch {
 	case f.AgentID != "" && f.CallID != "":

@@ -28,32 +28,32 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		return feed.Snapshot{}, err
 	}
 
-	a := snapshotBuilder{session: s, servedCalls: make(map[string]event.Facts)}
+	b := snapshotBuilder{session: s, servedCalls: make(map[string]event.Facts)}
 	s.mu.Lock()
-	a.Notes = slices.Clone(s.notes)
+	b.Notes = slices.Clone(s.notes)
 	// Before the queries: what changes during them is an event that the feed reads.
-	a.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
+	b.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
 	s.mu.Unlock()
 
-	queues, err := a.addQueues(ctx)
+	queues, err := b.addQueues(ctx)
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
 
-	channels, err := a.addChannels(ctx)
+	channels, err := b.addChannels(ctx)
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
 
 	// Callers in queues and legs are both calls: without one list, those on the other would seem to have ended.
 	if queues && channels {
-		a.Kinds = append(a.Kinds, state.Call)
+		b.Kinds = append(b.Kinds, state.Call)
 	}
-	if err := a.addDevices(ctx); err != nil {
+	if err := b.addDevices(ctx); err != nil {
 		return feed.Snapshot{}, err
 	}
 
-	return a.Snapshot, nil
+	return b.Snapshot, nil
 }
 
 // waitForTables waits until the core's tables include all changes before the connect, and mod_callcenter's
@@ -78,6 +78,7 @@ func (s *session) waitForTables(ctx context.Context) error {
 	}
 }
 
+// lastQueuesChange returns the time of the last command that changes agents, tiers or queues; zero: none.
 func (s *session) lastQueuesChange() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,29 +94,29 @@ type snapshotBuilder struct {
 
 // addQueues adds the callers in queues and the agents. ok reports whether all
 // callers are known.
-func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
+func (b *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	var agents, tiers table
-	err = a.accountCache.query(func() (err error) {
-		agents, tiers, err = a.queryAgents(ctx)
+	err = b.accountCache.askForAgents(func() (err error) {
+		agents, tiers, err = b.queryAgents(ctx)
 		return err
 	})
 	// Nobody is to be logged out by a reload.
-	if notLoaded(err) && time.Since(a.lastQueuesChange()) < reloadTime {
+	if notLoaded(err) && time.Since(b.lastQueuesChange()) < reloadTime {
 		return false, fmt.Errorf("mod_callcenter is being loaded: %w", err) // the feed tries again
 	}
 	if notLoaded(err) {
-		a.Notes = append(a.Notes,
+		b.Notes = append(b.Notes,
 			"mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
 				"<load module=\"mod_callcenter\"/> in modules.conf.xml")
 		return true, nil
 	}
 	if err != nil {
-		return false, a.noteRefusal(err)
+		return false, b.noteRefusal(err)
 	}
 
-	queues, err := a.queryTable(ctx, "callcenter_config queue list", "record_template")
+	queues, err := b.queryTable(ctx, "callcenter_config queue list", "record_template")
 	if err != nil {
-		return false, a.noteRefusal(err)
+		return false, b.noteRefusal(err)
 	}
 
 	var commands []string
@@ -124,23 +125,23 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	}
 
 	// Callers before agents: an agent's call is the caller that it serves.
-	for i, response := range a.conn.APIBatch(ctx, commands) {
+	for i, response := range b.conn.APIBatch(ctx, commands) {
 		members, err := readTable(commands[i], "cid_name", response)
 		if err != nil {
-			return false, a.noteRefusal(err)
+			return false, b.noteRefusal(err)
 		}
 
 		for _, member := range members.rows {
-			a.addMember(members, member)
+			b.addMember(members, member)
 		}
 	}
 
 	memberships := queuesOf(tiers)
 	for _, row := range agents.rows {
-		a.addAgent(agents, row, memberships)
+		b.addAgent(agents, row, memberships)
 	}
 
-	a.Kinds = append(a.Kinds, state.Agent)
+	b.Kinds = append(b.Kinds, state.Agent)
 	return true, nil
 }
 
@@ -151,18 +152,18 @@ func notLoaded(err error) bool {
 }
 
 // noteRefusal adds a note about a query that the switch refused, and returns any other error.
-func (a *snapshotBuilder) noteRefusal(err error) error {
+func (b *snapshotBuilder) noteRefusal(err error) error {
 	if !isRefusal(err) {
 		return err
 	}
-	a.Notes = append(a.Notes,
+	b.Notes = append(b.Notes,
 		fmt.Sprintf("%v: allow the user callcenter_config, show, status and uuid_getvar with esl-allowed-api in the directory; "+
 			"show needs the core's database (not started with -nosql)", err))
 	return nil
 }
 
 // addMember adds a caller in a queue.
-func (a *snapshotBuilder) addMember(t table, row []string) {
+func (b *snapshotBuilder) addMember(t table, row []string) {
 	word := t.get(row, "state")
 	facts := event.Facts{
 		State: freeswitch.MemberStateOf(word), QueueID: t.get(row, "queue"), CallID: t.get(row, "uuid"),
@@ -172,7 +173,7 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 		return
 	}
 
-	known := a.accountCache.leg(facts.InteractionID)
+	known := b.accountCache.leg(facts.InteractionID)
 	if known.interaction != "" {
 		facts.InteractionID = known.interaction
 	}
@@ -192,14 +193,14 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 	agent := t.get(row, "serving_agent")
 	if facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
 		facts.AgentID = agent
-		a.servedCalls[agent] = facts
+		b.servedCalls[agent] = facts
 	}
 
-	a.add(state.Call, facts.CallID, facts, nil, domainOf(facts.QueueID), facts.QueueID)
+	b.add(state.Call, facts.CallID, facts, nil, domainOf(facts.QueueID), facts.QueueID)
 }
 
 // addAgent adds an agent with the call that it serves.
-func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string][]string) {
+func (b *snapshotBuilder) addAgent(t table, row []string, memberships map[string][]string) {
 	agent := t.get(row, "name")
 	if agent == "" {
 		return
@@ -222,7 +223,7 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
 	}
 
-	call, serves := a.servedCalls[agent]
+	call, serves := b.servedCalls[agent]
 	if serves && (facts.State == event.Ringing || facts.State == event.Talking) {
 		facts.CallID = call.CallID
 		facts.QueueID = call.QueueID
@@ -235,66 +236,66 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 		queues = []string{}
 	}
 
-	names, _ := a.accountCache.agentNames(agent)
-	a.add(state.Agent, agent, facts, queues, names...)
-	a.Objects[len(a.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
+	names, _ := b.accountCache.agentNames(agent)
+	b.add(state.Agent, agent, facts, queues, names...)
+	b.Objects[len(b.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
 }
 
 // addChannels adds the legs. ok reports whether all are known.
-func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) {
-	rows, err := queryRows[channelRow](ctx, a.session, "show channels as json")
+func (b *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) {
+	rows, err := queryRows[channelRow](ctx, b.session, "show channels as json")
 	if err != nil {
-		return false, a.noteRefusal(err)
+		return false, b.noteRefusal(err)
 	}
 
-	var unknown []accountLookup
+	var unknown []legWithoutAccount
 	for _, row := range rows {
 		if row.UUID == "" {
 			continue
 		}
 
 		facts := row.facts()
-		known := a.accountCache.leg(row.UUID)
+		known := b.accountCache.leg(row.UUID)
 		if known.interaction != "" {
 			facts.InteractionID = known.interaction
 		}
 
 		o := feed.Object{Account: known.account, Kind: state.Call, ID: row.UUID, Facts: facts}
 		// The variable is not in the list, and decides before the names that are.
-		if o.Account == "" && a.accountVariable == "" {
-			o.Account = a.accounts.Account(row.names(a.useAccountcode)...)
+		if o.Account == "" && b.accountVariable == "" {
+			o.Account = b.accounts.Account(row.names(b.useAccountcode)...)
 		}
 		if o.Account == "" && len(unknown) < maxLookups {
-			unknown = append(unknown, accountLookup{len(a.Objects), row.names(a.useAccountcode)})
+			unknown = append(unknown, legWithoutAccount{len(b.Objects), row.names(b.useAccountcode)})
 		}
 
-		a.Objects = append(a.Objects, o)
+		b.Objects = append(b.Objects, o)
 	}
 
-	return true, a.lookUpAccounts(ctx, unknown)
+	return true, b.lookUpAccounts(ctx, unknown)
 }
 
-// accountLookup is a leg whose account has to be found by its variables.
-type accountLookup struct {
-	object int      // in Snapshot.Objects
+// legWithoutAccount is a leg whose account has to be found by its variables.
+type legWithoutAccount struct {
+	object int      // index in Snapshot.Objects
 	names  []string // names to try after those of the variables
 }
 
 // lookUpAccounts queries the variables that name the accounts of legs.
-func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLookup) error {
+func (b *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []legWithoutAccount) error {
 	variables := []string{"domain_name", "sip_auth_realm"}
-	if a.accountVariable != "" {
-		variables = slices.Insert(variables, 0, a.accountVariable)
+	if b.accountVariable != "" {
+		variables = slices.Insert(variables, 0, b.accountVariable)
 	}
 
 	var commands []string
 	for _, leg := range legs {
 		for _, variable := range variables {
-			commands = append(commands, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
+			commands = append(commands, "uuid_getvar "+b.Objects[leg.object].ID+" "+variable)
 		}
 	}
 
-	responses := a.conn.APIBatch(ctx, commands)
+	responses := b.conn.APIBatch(ctx, commands)
 	for i, leg := range legs {
 		var names []string
 		ended := false
@@ -311,7 +312,7 @@ func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLook
 
 		// A leg that has ended is left without an account, and so out of the comparison.
 		if !ended {
-			a.Objects[leg.object].Account = a.accounts.Account(append(names, leg.names...)...)
+			b.Objects[leg.object].Account = b.accounts.Account(append(names, leg.names...)...)
 		}
 	}
 
@@ -357,10 +358,10 @@ func (r *channelRow) names(billing bool) []string {
 }
 
 // addDevices adds the registrations. Several registrations of a device are one object.
-func (a *snapshotBuilder) addDevices(ctx context.Context) error {
-	rows, err := queryRows[registrationRow](ctx, a.session, "show registrations as json")
+func (b *snapshotBuilder) addDevices(ctx context.Context) error {
+	rows, err := queryRows[registrationRow](ctx, b.session, "show registrations as json")
 	if err != nil {
-		return a.noteRefusal(err)
+		return b.noteRefusal(err)
 	}
 
 	seen := make(map[string]bool)
@@ -374,20 +375,21 @@ func (a *snapshotBuilder) addDevices(ctx context.Context) error {
 		}
 
 		seen[id] = true
-		a.add(state.Device, id, event.Facts{AgentID: id, State: event.Registered}, nil, row.Realm, domainOf(id))
+		b.add(state.Device, id, event.Facts{AgentID: id, State: event.Registered}, nil, row.Realm, domainOf(id))
 	}
 
-	a.Kinds = append(a.Kinds, state.Device)
+	b.Kinds = append(b.Kinds, state.Device)
 	return nil
 }
 
 // add adds an object, whose account is looked up by names.
-func (a *snapshotBuilder) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
-	a.Objects = append(a.Objects, feed.Object{
-		Account: a.accounts.Account(names...), Kind: kind, ID: id, Facts: facts, Queues: queues,
+func (b *snapshotBuilder) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
+	b.Objects = append(b.Objects, feed.Object{
+		Account: b.accounts.Account(names...), Kind: kind, ID: id, Facts: facts, Queues: queues,
 	})
 }
 
+// queryRows queries a list in JSON.
 func queryRows[Row any](ctx context.Context, s *session, command string) ([]Row, error) {
 	response, err := s.conn.API(ctx, command)
 	if err != nil {

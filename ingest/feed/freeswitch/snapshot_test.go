@@ -15,7 +15,8 @@ import (
 	"trunkline/ingest/feed"
 )
 
-var known = domains{"acme.example.com": "acme", "beta.example.com": "beta"}
+// knownDomains are those of the accounts.
+var knownDomains = domains{"acme.example.com": "acme", "beta.example.com": "beta"}
 
 func snapshotOf(t *testing.T, s feed.Session) feed.Snapshot {
 	t.Helper()
@@ -35,7 +36,7 @@ func TestSnapshots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, name)}
-			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, cfg, known)))
+			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, cfg, knownDomains)))
 			if want := []state.Kind{state.Agent, state.Call, state.Device}; !slices.Equal(snapshot.Kinds, want) {
 				t.Errorf("it is complete in %q, want %q", snapshot.Kinds, want)
 			}
@@ -72,7 +73,7 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, legs, strings.Join(rows, ","))
 	calls := make(map[string]string)
-	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, knownDomains))).Objects {
 		if o.Kind == state.Call {
 			calls[o.ID] = o.Account
 		}
@@ -101,7 +102,7 @@ func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
 	f.answers["uuid_getvar phone sip_auth_realm"] = "beta.example.com"
 
 	got := map[string]string{}
-	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, knownDomains))).Objects {
 		if o.Kind == state.Call {
 			got[o.ID] = o.Account
 		}
@@ -202,7 +203,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) {
 		p.events(`{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"s-1","variable_interaction_id":"i-1","variable_domain_name":"beta.example.com"}`)
 	}}
-	p := f.serve(t).at(t, feed.Config{}, known)
+	p := f.serve(t).at(t, feed.Config{}, knownDomains)
 	p.tableLag = 10 * time.Second
 	s := openSession(t, p)
 	read(t, s, 1)
@@ -231,46 +232,5 @@ func TestSnapshotWaitsForTheTables(t *testing.T) {
 	cancel()
 	if _, err := s.Snapshot(ctx); !errors.Is(err, context.Canceled) || f.asked("api show channels as json") > 0 {
 		t.Errorf("got %v, and the switch was asked %d times", err, f.asked("api show channels as json"))
-	}
-}
-
-func TestParseTable(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer, free string
-		want         [][]string
-	}{
-		"nothing":                  {"+OK\n", "b", nil},
-		"names alone":              {"a|b\n+OK\n", "b", nil},
-		"rows":                     {"a|b\n1|2\n|\n+OK\n", "", [][]string{{"1", "2"}, {"", ""}}},
-		"a bar in the free column": {"a|b|c\n1|x|y|z|3\n+OK\n", "b", [][]string{{"1", "x|y|z", "3"}}},
-		"a break in the free column": {"a|b|c\n1|x\ny|3\n4|5|6\n+OK\n", "b",
-			[][]string{{"1", "x\ny", "3"}, {"4", "5", "6"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseTable(test.answer, test.free)
-			if err != nil || !slices.EqualFunc(got.rows, test.want, slices.Equal[[]string]) {
-				t.Errorf("got %q, %v", got.rows, err)
-			}
-		})
-	}
-
-	for _, answer := range []string{"", "a|b\n1|2\n", "a|b\n1\n+OK\n", "a|b\n1|2|3\n+OK\n"} {
-		if got, err := parseTable(answer, ""); !errors.Is(err, errResponse) {
-			t.Errorf("%q is %q, %v", answer, got.rows, err)
-		}
-	}
-}
-
-func TestContactDomain(t *testing.T) {
-	for contact, want := range map[string]string{
-		"user/1001@acme.example.com":                          "acme.example.com",
-		"[leg_timeout=10]user/1001@acme.example.com|user/2@b": "acme.example.com",
-		"{domain_name=acme.example.com,a=b}loopback/1":        "acme.example.com",
-		"{a=b,domain_name=acme}user/1@other":                  "acme",
-		"sofia/gateway/x/123":                                 "", "user/1001": "", "": "", "domain_name=": "",
-	} {
-		if got := contactDomain(contact); got != want {
-			t.Errorf("%q has the domain %q, want %q", contact, got, want)
-		}
 	}
 }

@@ -95,31 +95,31 @@ func (p *platform) syncAccountsLocked(ctx context.Context) {
 	p.setRealms(all)
 	// Parents first.
 	slices.SortStableFunc(all, func(a, b kazooAccount) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
-	differ := make(map[string]string)
+	differences := make(map[string]string) // by account id
 	found := make(map[string]bool)
 
 	for _, a := range all {
 		found[a.ID] = true
 		if err := p.syncAccount(ctx, all[0].ID, a); err != nil {
-			differ[a.ID] = err.Error()
+			differences[a.ID] = err.Error()
 		}
 	}
 
 	for _, known := range p.directory.Tree().Accounts() {
 		path := p.directory.Tree().Path(known.ID)
 		if !found[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
-			differ[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
+			differences[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
 		}
 	}
 
 	// Once, not with every sync.
-	for id, problem := range differ {
+	for id, problem := range differences {
 		if p.reportedDifferences[id] != problem {
 			p.log.WarnContext(ctx, "account differs from Crossbar's", "account_id", id, "problem", problem)
 		}
 	}
 
-	p.reportedDifferences = differ
+	p.reportedDifferences = differences
 }
 
 // Reasons for not changing an account.
@@ -152,8 +152,8 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 			return errElsewhere
 		}
 
-		_, made := tree.Account(parent)
-		if made && parent == above && !p.followsCrossbar(tree, root, parent) {
+		_, parentExists := tree.Account(parent)
+		if parentExists && parent == above && !p.followsCrossbar(tree, root, parent) {
 			return errNotBelow
 		}
 	case exists:
@@ -216,6 +216,7 @@ func (p *platform) localAccountID(tree *identity.Tree, id string) string {
 	return id
 }
 
+// setRealms records the realms of Crossbar's accounts.
 func (p *platform) setRealms(all []kazooAccount) {
 	realms := make(map[string]string, len(all))
 	for _, a := range all {

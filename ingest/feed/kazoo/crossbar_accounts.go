@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	requestTimeout      = 10 * time.Second // timeout of one request
-	maxParallelRequests = 8                // concurrent requests
+	requestTimeout      = 10 * time.Second // of one request to Crossbar
+	maxParallelRequests = 8                // to Crossbar, of one snapshot
 )
 
 // kazooAccount is an account of Kazoo.

@@ -38,10 +38,11 @@
 // Read platform.go, then session.go and message.go.
 //
 //   - platform.go: the platform and its subscription
-//   - session.go, guarded_conn.go, refusal.go: a session, what is checked of the peer's frames, and
+//   - session.go, check_broker_frames.go, refusal.go: a session, what is checked of the peer's frames, and
 //     its refusals
-//   - message.go, origination_ids.go, digest_set.go: a message, the calls that click to call placed,
+//   - message.go, origination_ids.go, stored_message_digests.go: a message, the calls that click to call placed,
 //     and the messages that Kafka has already
-//   - crossbar_accounts.go, snapshot.go, account_sync.go, command.go: Kazoo's HTTP API: agents and calls, the
-//     account tree, actions
+//   - crossbar_accounts.go, snapshot.go, account_sync.go: Kazoo's HTTP API: its accounts, agents and calls, and
+//     our accounts kept equal to its own
+//   - agent_and_call_commands.go: actions on agents and calls, by the same API
 package kazoo

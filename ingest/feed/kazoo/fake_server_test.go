@@ -23,10 +23,10 @@ import (
 
 const patience = 3 * time.Minute
 
-// names maps names to accounts.
-type names map[string]string
+// byName maps names to accounts.
+type byName map[string]string
 
-func (n names) Account(all ...string) string {
+func (n byName) Account(all ...string) string {
 	for _, name := range all {
 		if n[name] != "" {
 			return n[name]
@@ -86,8 +86,8 @@ func (b *bus) publish(t *testing.T, exchange, key string, bodies ...string) {
 	}
 }
 
-// config returns a feed of the test's own, whose queue is deleted at the end.
-func config(t *testing.T, address string) feed.Config {
+// feedConfig returns a feed of the test's own, whose queue is deleted at the end.
+func feedConfig(t *testing.T, address string) feed.Config {
 	t.Helper()
 	var cfg feed.Config
 	cfg.SetDefaults()
@@ -108,7 +108,7 @@ func config(t *testing.T, address string) feed.Config {
 	return cfg
 }
 
-func newTest(t *testing.T, cfg feed.Config, accounts names, directory Directory) *platform {
+func newTestPlatform(t *testing.T, cfg feed.Config, accounts byName, directory Directory) *platform {
 	t.Helper()
 	p, err := newPlatform(cfg, feed.Deps{Accounts: accounts, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
 		directory)
@@ -161,8 +161,8 @@ func read(t *testing.T, s *session, n int) (all []feed.Event) {
 	return all
 }
 
-// nothing checks that no more events come, up to a marker that is published now.
-func nothing(t *testing.T, b *bus, s *session) {
+// wantNothingMore checks that no more events come, up to a marker that is published now.
+func wantNothingMore(t *testing.T, b *bus, s *session) {
 	t.Helper()
 	b.publish(t, "kapps", "acdc_stats.status.marker.marker", status("marker", "marker", "ready"))
 	if got := read(t, s, 1); !strings.Contains(string(got[0].Value), "marker") {
@@ -177,7 +177,7 @@ func acknowledgeEvent(t *testing.T, s *session, e feed.Event) {
 	}
 }
 
-// status is a message of ACDc's statistics.
+// status is a message of ACDc's statistics: an agent's status in ACDc's word.
 func status(account, agent, word string) string {
 	return object(map[string]any{
 		"Event-Category": "acdc_status_stat", "Event-Name": word, "App-Name": "acdc", "App-Version": "4.0.0",
@@ -186,6 +186,7 @@ func status(account, agent, word string) string {
 	})
 }
 
+// object returns a JSON object.
 func object(members map[string]any) string {
 	text, err := json.Marshal(members)
 	if err != nil {
@@ -201,6 +202,7 @@ type cable struct {
 	conns   []net.Conn
 }
 
+// plug begins to forward connections to a server.
 func plug(t *testing.T, server string) *cable {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -263,6 +265,7 @@ func startCrossbar(t *testing.T, documents map[string]any) *crossbarServer {
 	return c
 }
 
+// set sets the document of a path; nil: Crossbar fails.
 func (c *crossbarServer) set(path string, data any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,3 +338,23 @@ const (
 	acmeID = "00000000000000000000000000000002"
 	subID  = "00000000000000000000000000000003"
 )
+
+// accountTree are the documents of the accounts: root above acme above sub.
+func accountTree() map[string]any {
+	return map[string]any{
+		"/v2/accounts/" +
+			rootID: map[string]any{"id": rootID, "name": "Root", "realm": "root.example.com", "is_reseller": true},
+		"/v2/accounts/" + rootID + "/descendants": []any{
+			map[string]any{"id": subID, "name": "Sub", "realm": "sub.example.com", "tree": []string{rootID, acmeID}},
+			map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
+		},
+	}
+}
+
+// withCrossbar is feedConfig with a Crossbar.
+func withCrossbar(t *testing.T, address string, crossbar *crossbarServer) feed.Config {
+	t.Helper()
+	cfg := feedConfig(t, address)
+	cfg.CrossbarURL, cfg.CrossbarAPIKey = crossbar.URL, setting.Secret(apiKey)
+	return cfg
+}

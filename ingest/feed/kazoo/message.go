@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-const maxMessageBytes = 8 << 20 // bytes of a decompressed message
+const maxMessageBytes = 8 << 20 // of a decompressed message
 
 // Keys of a message from which its account and call record are derived.
 var (
@@ -25,6 +25,7 @@ var (
 	realmKeys   = jsonscan.KeysOf("Realm", "Account-Realm")
 )
 
+// Slots of messageKeys.
 const (
 	msgRealm = iota
 	msgVars
@@ -93,7 +94,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	return events
 }
 
-// callRecord adds the origination id from the call's events.
+// callRecord returns the event of a call record, with the origination id that the call's events had.
 func (p *platform) callRecord(e feed.Event, values []jsonscan.Value) feed.Event {
 	if values[msgOrigination] != nil {
 		return e
@@ -110,6 +111,7 @@ func (p *platform) callRecord(e feed.Event, values []jsonscan.Value) feed.Event 
 	return e
 }
 
+// subjects returns the ids of an event's agent and call.
 func subjects(f *event.Facts) (ids []string) {
 	for _, id := range []string{f.AgentID, f.CallID} {
 		if id != "" {

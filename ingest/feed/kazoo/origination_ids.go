@@ -5,7 +5,7 @@ import "sync"
 // originationIDs has the origination ids of the newest calls with one, at most 2*maxOriginations.
 type originationIDs struct {
 	mu           sync.Mutex
-	newer, older map[string]string
+	newer, older map[string]string // origination ids by call id, in two generations
 }
 
 const maxOriginations = 10_000

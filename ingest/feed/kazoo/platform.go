@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	queuePrefix       = "trunkline."
-	maxQueuedMessages = 500_000 // messages, on the broker's disk
-	prefetch          = 2000
+	queuePrefix       = "trunkline." // the feed's name follows
+	maxQueuedMessages = 500_000      // on the broker's disk
+	prefetch          = 2000         // messages that the broker sends before earlier ones are acknowledged
 )
 
 // defaultBindings has the exchanges and routing keys of the messages that package format/kazoo parses.
@@ -43,6 +43,7 @@ var defaultBindings = []string{
 	"registrar registration.success.*.*",
 }
 
+// binding is an exchange, and a pattern of the routing keys of its messages.
 type binding struct{ exchange, key string }
 
 // platform is one Kazoo. It implements feed.Platform.
@@ -51,9 +52,9 @@ type platform struct {
 	url           string
 	tls           *tls.Config
 	bindings      []binding
-	cdrEvents     bool // store every CHANNEL_DESTROY as a call record
-	maxQueued     int
-	prefetch      int
+	cdrEvents     bool          // store every CHANNEL_DESTROY as a call record
+	maxQueued     int           // maxQueuedMessages, but in tests
+	prefetch      int           // the constant, but in tests
 	watchInterval time.Duration // interval of checks of the queue's length
 	accounts      feed.Accounts
 	crossbar      *crossbar.Client // nil if it is not configured
@@ -61,7 +62,7 @@ type platform struct {
 	syncsAccounts bool             // keep the directory's accounts equal to Crossbar's
 	log           *slog.Logger
 	panics        *panics.Recoverer
-	seed          maphash.Seed
+	seed          maphash.Seed // of digest
 
 	storedDigests digestSet      // of messages that Kafka has
 	originations  originationIDs // of calls

@@ -23,6 +23,7 @@ func (p *platform) operationError(operation string, err error, b binding) error 
 	return err
 }
 
+// advice returns the change of settings that resolves an error, "" if none does.
 func (p *platform) advice(err error, b binding) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "set tls.ca_file to the CA that signed RabbitMQ's certificate (ssl_options.certfile), and use a host name that is in it"
@@ -83,6 +84,7 @@ func (p *platform) permissions(user, vhost string) string {
 		strings.Join(read, "|"))
 }
 
+// loginNames returns the user and the vhost of the setting url, or RabbitMQ's own.
 func (p *platform) loginNames() (user, vhost string) {
 	user, vhost = "guest", "/"
 	parsed, err := url.Parse(p.url)

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	heartbeat       = 5 * time.Second
+	heartbeat       = 5 * time.Second // of AMQP
 	dialTimeout     = 10 * time.Second
 	closeTimeout    = 2 * time.Second
-	watchInterval   = 5 * time.Second
-	queueExpires    = 24 * time.Hour // without a consumer
-	maxReadMessages = 256            // messages returned by one Read
+	watchInterval   = 5 * time.Second // of checks of the queue's length
+	queueExpires    = 24 * time.Hour  // without a consumer
+	maxReadMessages = 256             // messages returned by one Read
 )
 
 // session is a connection that consumes the feed's queue. It implements feed.Session
@@ -34,10 +34,10 @@ type session struct {
 	guard            *guardedConn
 	channel          *amqp.Channel
 	deliveries       <-chan amqp.Delivery
-	closed           chan *amqp.Error
+	closed           chan *amqp.Error // gets why the connection has ended
 	cancelBackground context.CancelFunc
-	running          sync.WaitGroup
-	events           []feed.Event // reused by Read
+	running          sync.WaitGroup // the goroutines in the background
+	events           []feed.Event   // reused by Read
 
 	mu             sync.Mutex
 	unacknowledged []delivered // messages that Read returned and that are not acknowledged, in order
@@ -46,8 +46,8 @@ type session struct {
 
 // delivered is a message that Read returned.
 type delivered struct {
-	tag    uint64
-	digest uint64
+	tag    uint64 // the broker's number of it
+	digest uint64 // see platform.digest
 }
 
 // Connect implements feed.Platform.
@@ -179,6 +179,7 @@ func (s *session) declare() (length int, err error) {
 	return queue.Messages, nil
 }
 
+// queueArguments returns what a queue is declared with, which RabbitMQ compares with the existing one.
 func (p *platform) queueArguments() amqp.Table {
 	return amqp.Table{
 		"x-max-length": int64(p.maxQueued), "x-overflow": "drop-head", "x-queue-mode": "lazy",
@@ -290,6 +291,7 @@ func (s *session) Close() error {
 	return nil
 }
 
+// runInBackground runs a function in a goroutine that Close waits for.
 func (s *session) runInBackground(ctx context.Context, run func(context.Context)) {
 	s.running.Go(func() { s.platform.panics.Do("feed kazoo", func() { run(ctx) }) })
 }

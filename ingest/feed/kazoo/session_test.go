@@ -50,7 +50,8 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
 	s := openSession(t,
-		newTest(t, config(t, address), names{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
+		newTestPlatform(t, feedConfig(t, address),
+			byName{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
 	type want struct {
 		topic, format, account string
 		subjects               []string
@@ -110,13 +111,13 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	nothing(t, kazoo, openSession(t, s.platform))
+	wantNothingMore(t, kazoo, openSession(t, s.platform))
 }
 
 func TestACompressedMessageIsRead(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil))
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(status("acme", "a1", "ready"))) // into memory
@@ -139,7 +140,7 @@ func TestACompressedMessageIsRead(t *testing.T) {
 func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil))
 	origination := map[string]any{"Origination-Call-ID": "c2c-1"}
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", origination))
 	kazoo.publish(t, "cdr", "cdr.report.acme.c1", report("c1"))
@@ -164,9 +165,9 @@ func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	cfg := config(t, address)
+	cfg := feedConfig(t, address)
 	cfg.Events = []string{"callevt call.CHANNEL_DESTROY.*", "kapps acdc_stats.status.*.*"}
-	s := openSession(t, newTest(t, cfg, names{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, cfg, byName{"acme": "acme"}, nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_DESTROY.c1", callEvent("CHANNEL_DESTROY", "c1", nil))
 	all := read(t, s, 2)
@@ -184,7 +185,7 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 		t.Errorf("%d messages are not acknowledged, want 0", len(s.unacknowledged))
 	}
 
-	nothing(t, kazoo, s)
+	wantNothingMore(t, kazoo, s)
 	if words := s.platform.Subscription(); !slices.Equal(words, cfg.Events) {
 		t.Errorf("subscription %q", words)
 	}
@@ -199,10 +200,10 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	}
 
 	line := plug(t, at.Host)
-	cfg := config(t, address)
+	cfg := feedConfig(t, address)
 	at.Host = line.address
 	cfg.URL = setting.URL(at.String())
-	p := newTest(t, cfg, names{"acme": "acme"}, nil)
+	p := newTestPlatform(t, cfg, byName{"acme": "acme"}, nil)
 	s := openSession(t, p)
 
 	send := func(from, to int) {
@@ -269,9 +270,9 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 func TestOneNodeConsumes(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
-	cfg := config(t, address)
-	first := openSession(t, newTest(t, cfg, nil, nil))
-	second := newTest(t, cfg, nil, nil)
+	cfg := feedConfig(t, address)
+	first := openSession(t, newTestPlatform(t, cfg, nil, nil))
+	second := newTestPlatform(t, cfg, nil, nil)
 	_, err := second.Connect(t.Context())
 	var refusal *feed.Refusal
 	if err == nil || errors.As(err, &refusal) {
@@ -288,7 +289,7 @@ func TestOneNodeConsumes(t *testing.T) {
 func TestAQueueThatWasFullIsAHole(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	p := newTest(t, config(t, address), names{"acme": "acme"}, nil)
+	p := newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil)
 	p.maxQueued, p.prefetch = 10, 5
 	s := openSession(t, p)
 
@@ -358,7 +359,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 	kazoo := dial(t, server.URL)
 
 	as := func(login, vhost string) feed.Config {
-		cfg := config(t, server.URL)
+		cfg := feedConfig(t, server.URL)
 		cfg.URL = setting.URL("amqp://" + login + "@" + server.Addr + "/" + vhost)
 		return cfg
 	}
@@ -385,7 +386,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		"another queue":      {old, "rabbitmqctl -p / delete_queue " + queuePrefix + old.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newTest(t, c.cfg, nil, nil).Connect(t.Context())
+			_, err := newTestPlatform(t, c.cfg, nil, nil).Connect(t.Context())
 			var refusal *feed.Refusal
 			if !errors.As(err, &refusal) {
 				t.Fatalf("%v, want a refusal", err)
@@ -401,13 +402,13 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 	}
 
 	t.Run("the rights of the page suffice", func(t *testing.T) {
-		s := openSession(t, newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil))
+		s := openSession(t, newTestPlatform(t, as("trunkline:trunkline", ""), byName{"acme": "acme"}, nil))
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
 	})
 
 	t.Run("a killed RabbitMQ", func(t *testing.T) {
-		p := newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil)
+		p := newTestPlatform(t, as("trunkline:trunkline", ""), byName{"acme": "acme"}, nil)
 		s := openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
@@ -442,7 +443,7 @@ func TestWordsOfEventsAreChecked(t *testing.T) {
 	for _, word := range []string{"callevt", "callevt ", " call.#"} {
 		cfg.Events = []string{word}
 		if _, err := Constructor(nil)(cfg,
-			feed.Deps{Accounts: names{}, Log: newTest(t, feed.Config{}, nil, nil).log}); err == nil {
+			feed.Deps{Accounts: byName{}, Log: newTestPlatform(t, feed.Config{}, nil, nil).log}); err == nil {
 			t.Errorf("%q is taken", word)
 		}
 	}

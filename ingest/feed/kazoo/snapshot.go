@@ -71,15 +71,17 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	return b.build(), nil
 }
 
+// snapshotBuilder collects a snapshot from parallel requests.
 type snapshotBuilder struct {
 	platform *platform
 
 	mu      sync.Mutex
 	objects []feed.Object
-	counts  map[state.Kind]int
+	counts  map[state.Kind]int   // of objects
 	errors  map[state.Kind]error // last error of each kind
 }
 
+// build returns the snapshot once all requests have ended.
 func (b *snapshotBuilder) build() feed.Snapshot {
 	b.joinOffers()
 	snapshot := feed.Snapshot{Objects: b.objects}
@@ -124,6 +126,7 @@ func (b *snapshotBuilder) setError(kind state.Kind, err error) {
 	b.errors[kind] = err
 }
 
+// addObjects adds the objects of one of Kazoo's accounts.
 func (b *snapshotBuilder) addObjects(a kazooAccount, objects []feed.Object) {
 	id, _ := b.platform.resolveAccount(a.ID, a.Realm)
 	if id == "" { // records of this account are not stored
