@@ -55,7 +55,7 @@ func (p *Port) read() {
 	defer close(p.socket.done)
 
 	var (
-		buffer [maxPacket + 1]byte // one byte more detects truncation
+		buffer [maxPacketBytes + 1]byte // one byte more detects truncation
 		packet Packet
 	)
 
