@@ -70,7 +70,7 @@ func (e *embeddedRedis) close() {
 // dial connects over a pair of sockets. miniredis's own Dial has an unbuffered pipe, on
 // which a long pipeline and its first responses block each other.
 func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) {
-	sockets, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	sockets, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the embedded redis: %w", err)
 	}
@@ -89,6 +89,24 @@ func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) 
 
 	e.server.ServeConn(peer)
 	return client, nil
+}
+
+// socketPair returns two connected sockets that no other program inherits. The lock keeps programs from
+// starting in between: not every system can create such sockets in one call.
+func socketPair() (sockets [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+
+	sockets, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return sockets, os.NewSyscallError("socketpair", err)
+	}
+
+	for _, socket := range sockets {
+		syscall.CloseOnExec(socket)
+	}
+
+	return sockets, nil
 }
 
 // socketConn returns a connection for a socket, which it closes: net.FileConn duplicates it.

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 )
 
 // journal holds what was appended to the log's files since these were last synced, so that
@@ -258,18 +257,4 @@ func (r *journalRecord) replay(logDir string, log *slog.Logger) error {
 	}
 
 	return errors.Join(err, f.Close())
-}
-
-// syncData syncs a file without its times, which spares a commit of the file system's journal
-// if the file was overwritten in place.
-func syncData(f *os.File) error {
-	for {
-		err := syscall.Fdatasync(int(f.Fd()))
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EINTR) {
-			return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
-		}
-	}
 }

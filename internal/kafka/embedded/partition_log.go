@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // partitionLog is the directory of one partition: segment files, each named by its
@@ -188,7 +190,7 @@ func (l *partitionLog) hasSegment(base int64) bool {
 // continues reports whether the segment after the open one exists. It is asked in every round,
 // so it spares the kernel the way from the root.
 func (l *partitionLog) continues() bool {
-	return syscall.Faccessat(int(l.folder.Fd()), segmentName(l.next), 0, 0) == nil
+	return unix.Faccessat(int(l.folder.Fd()), segmentName(l.next), 0, 0) == nil
 }
 
 // isDeleted reports whether the directory is no longer that of its name: the topic was deleted, and
