@@ -8,10 +8,10 @@ import (
 )
 
 // CheckCommand keeps texts of a command from being read as something else by a platform: it returns
-// fault.KindConflict for an id that could be read as more than one word
-// of a platform's command, and for a number or extension that could be read as a dial string: one
-// with "@" or "/" names a trunk or another tenant's phone. Returns fault.KindInvalid for a control character in the
-// reason or in the agent's name.
+// fault.KindConflict for an id that could be read as more than one word of a platform's command, for
+// an agent's name with a control character, and for a number or extension that could be read as a
+// dial string: one with "@" or "/" names a trunk or another tenant's phone. It returns fault.KindInvalid
+// for a control character in the reason, which the request has.
 func CheckCommand(c Command) error {
 	for _, text := range append(
 		[]string{c.AgentID, c.QueueID, c.CallID, c.Domain, c.ProviderID, c.SessionID}, c.Queues...) {
@@ -27,12 +27,18 @@ func CheckCommand(c Command) error {
 		}
 	}
 
-	if strings.ContainsFunc(c.Reason+c.AgentName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fault.Invalid("The reason has a control character")
+	if strings.ContainsFunc(c.Reason, isControl) {
+		return fault.InvalidField("reason", "invalid", "The reason has a control character")
+	}
+	if strings.ContainsFunc(c.AgentName, isControl) {
+		return fault.Conflict("The agent's name %.80q has a control character", c.AgentName)
 	}
 
 	return nil
 }
+
+// isControl reports whether a character could end a line or a text of a platform's command.
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // SafeNumber returns a number if a command can have it, "" for what is none, such as "anonymous caller".
 func SafeNumber(text string) string {

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"trunkline/internal/fault"
@@ -93,6 +95,19 @@ func TestCheckCommand(t *testing.T) {
 			if err := CheckCommand(c); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s %q: %v", name, dialled, err)
 			}
+		}
+	}
+
+	for _, text := range []string{"a\r\nAction: x", "\x00", "a\x7f"} {
+		if err := CheckCommand(Command{AgentName: text}); fault.KindOf(err) != fault.KindConflict ||
+			!strings.Contains(err.Error(), "agent's name") {
+			t.Errorf("an agent's name %q: %v", text, err)
+		}
+
+		var refused *fault.Error
+		if err := CheckCommand(Command{Reason: text}); !errors.As(err, &refused) ||
+			refused.Kind != fault.KindInvalid || len(refused.Fields) != 1 || refused.Fields[0].Field != "reason" {
+			t.Errorf("a reason %q: %v", text, err)
 		}
 	}
 
