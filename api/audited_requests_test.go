@@ -113,3 +113,13 @@ func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 		t.Errorf("the configuration was changed: %s", w.Body)
 	}
 }
+
+func TestAnExportThatCannotBeAuditedIsRefused(t *testing.T) {
+	e := newEnv(t)
+	alice := e.of("alice", "demo")
+	if _, err := e.db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
+		t.Fatal(err)
+	}
+	e.want(500, "GET", reportPath+today()+"&format=csv", alice, "", nil)
+	e.want(200, "GET", reportPath+today(), alice, "", nil)
+}

@@ -134,12 +134,3 @@ func TestReportRefusals(t *testing.T) {
 		}
 	}
 }
-
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came true")
-		}
-	}
-}

@@ -319,3 +319,23 @@ func TestChannelLogout(t *testing.T) {
 
 	exchange() // the portal session is as it was
 }
+
+func TestChannelTokenForAPortalToken(t *testing.T) {
+	e := newEnv(t)
+	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
+		portal := e.loginUser("alice")
+		var channel sessionView
+		e.want(200, "POST", path, bearer(portal.AccessToken), `{"event_types":["AGENT_LOGIN"]}`, &channel)
+		e.want(200, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
+		e.want(400, "POST", path, bearer(portal.AccessToken), `{"event_types":["NOPE"]}`, nil)
+		e.want(403, "POST", path, bearer(channel.AccessToken), `{}`, nil)
+		e.want(401, "POST", path, bearer("x.y.z"), `{}`, nil)
+		e.want(400, "POST", path, nil, `{}`, nil)
+
+		// Credentials in the body take precedence over all others.
+		e.want(200, "POST", path, bearer("stale"), loginBody("bob"), nil)
+		e.want(204, "POST", "/ucp/v2/logout", bearer(portal.AccessToken), "", nil)
+		e.want(401, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
+		e.want(401, "POST", path, bearer(portal.AccessToken), `{}`, nil)
+	}
+}

@@ -37,7 +37,7 @@
 //     routes_aisessions.go, routes_twilio.go: calls, providers that listen to them, actions on agents and
 //     calls, AI providers and sessions
 //   - routes_recordings.go, stream_deadline.go, audio_writer.go, routes_encryption.go,
-//     routes_callrecording.go: recordings, slow uploads and downloads of them, their encryption, and
-//     which calls are recorded
+//     routes_recording_policy.go, routes_live_recording.go: recordings, slow uploads and downloads of them,
+//     their encryption, which calls are recorded, and the recording of a call in progress
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves
 package api

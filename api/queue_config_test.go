@@ -5,9 +5,6 @@ import (
 	"testing"
 
 	"trunkline/audit/audittest"
-	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/kafkatest"
-	"trunkline/stats"
 )
 
 func TestQueueConfig(t *testing.T) {
@@ -73,15 +70,4 @@ func TestQueueConfig(t *testing.T) {
 	if len(log.Data) != 1 || log.Data[0].Target != "queue_config:demo" {
 		t.Errorf("audit log: %+v", log.Data)
 	}
-}
-
-// addQueueConfigs adds the real configurations over an embedded broker.
-func (e *env) addQueueConfigs(deps *Deps) {
-	e.t.Helper()
-	c := kafkatest.OpenEmbedded(e.t, 1)
-	p := c.NewProducer(kafka.ProducerConfig{})
-	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
-	configs := stats.NewQueueConfigs(c, p)
-	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
-	e.addDeadLetters(deps, c, p)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -12,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/control"
 	"trunkline/event"
 	"trunkline/identity"
-	"trunkline/internal/fault"
 )
 
 // rights are, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
@@ -124,21 +121,6 @@ var endpointsWithoutToken = []string{
 var roleLetters = map[identity.Role]string{
 	identity.RoleAdmin: "A", identity.RoleSupervisor: "S", identity.RoleAgent: "G", identity.RoleAuditor: "D",
 	identity.RoleUser: "U",
-}
-
-// userWith creates a user of an account with a role and returns a header with its token.
-func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
-	e.t.Helper()
-	_, err := e.identity.Directory.CreateUser(e.t.Context(), identity.NewUser{
-		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
-	})
-	must(e.t, err)
-	found, _ := e.identity.Directory.Tree().Account(account)
-	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", nil,
-		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
-
-	return bearer(s.AccessToken)
 }
 
 // Every endpoint, for every role, on the own account, one below it and a sibling: a role that
@@ -254,16 +236,6 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			}
 		}
 	}
-}
-
-// membersByQueue is a Roster with one queue's members.
-type membersByQueue map[string][]string
-
-func (r membersByQueue) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
-	for _, queue := range queues {
-		agents = append(agents, r[queue]...)
-	}
-	return agents, nil
 }
 
 // What a role sees of call records is what an administrator sees, filtered.
@@ -474,15 +446,4 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 
 func sortedWords(words []string) string {
 	return strings.Join(slices.Sorted(slices.Values(words)), " ")
-}
-
-// noControl has no agents and no calls.
-type noControl struct{}
-
-func (noControl) Act(context.Context, control.Request) (string, error) {
-	return "", fault.NotFound("Agent not found")
-}
-
-func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
-	return nil, fault.NotFound("Action not found")
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,15 +18,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
+	"trunkline/control"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 	"trunkline/recording"
+	"trunkline/stats"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
@@ -302,4 +307,77 @@ func (e *env) through(r *http.Request, handle echo.HandlerFunc) *httptest.Respon
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, r)
 	return w
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came true")
+		}
+	}
+}
+
+// of is a call's headers: the user's portal token, and the account.
+func (e *env) of(user, account string) header {
+	h := bearer(e.loginUser(user).AccessToken)
+	h["X-Account-ID"] = account
+	return h
+}
+
+func withHeader(h header, name, value string) header {
+	more := header{name: value}
+	for n, v := range h {
+		if n != name {
+			more[n] = v
+		}
+	}
+	return more
+}
+
+// userWith creates a user of an account with a role and returns a header with its token.
+func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
+	e.t.Helper()
+	_, err := e.identity.Directory.CreateUser(e.t.Context(), identity.NewUser{
+		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
+	})
+	must(e.t, err)
+	found, _ := e.identity.Directory.Tree().Account(account)
+	var s sessionView
+	e.want(200, "POST", "/ucp/v2/login", nil,
+		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
+
+	return bearer(s.AccessToken)
+}
+
+// membersByQueue is a Roster with one queue's members.
+type membersByQueue map[string][]string
+
+func (r membersByQueue) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
+	for _, queue := range queues {
+		agents = append(agents, r[queue]...)
+	}
+	return agents, nil
+}
+
+// noControl has no agents and no calls.
+type noControl struct{}
+
+func (noControl) Act(context.Context, control.Request) (string, error) {
+	return "", fault.NotFound("Agent not found")
+}
+
+func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
+	return nil, fault.NotFound("Action not found")
+}
+
+// addQueueConfigs adds the real configurations over an embedded broker.
+func (e *env) addQueueConfigs(deps *Deps) {
+	e.t.Helper()
+	c := kafkatest.OpenEmbedded(e.t, 1)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
+	configs := stats.NewQueueConfigs(c, p)
+	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
+	e.addDeadLetters(deps, c, p)
 }

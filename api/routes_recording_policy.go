@@ -22,25 +22,6 @@ type CallRecording interface {
 		ifMatch string) (callrecording.FoundPolicy, error)
 }
 
-// recorderRoutes control the recording of calls in progress.
-type recorderRoutes struct{ calls *recording.Recorder }
-
-func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) error {
-	body, err := decode(c)
-	if err != nil {
-		return err
-	}
-
-	action := body.String("action", required)
-	if err := body.Err(invalidBody); err != nil {
-		return err
-	}
-
-	return noContent(c, r.calls.Control(c.Request().Context(), recording.Control{
-		AccountID: account.ID, CallID: c.Param("origination_call_id"), Action: action,
-	}))
-}
-
 const callRecordingPath = "/api/v2/config/call_recording"
 
 type callRecordingRoutes struct {

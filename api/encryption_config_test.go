@@ -17,23 +17,6 @@ type encryptionAnswer struct {
 	Errors  []fault.Field
 }
 
-// of is a call's headers: the user's portal token, and the account.
-func (e *env) of(user, account string) header {
-	h := bearer(e.loginUser(user).AccessToken)
-	h["X-Account-ID"] = account
-	return h
-}
-
-func withHeader(h header, name, value string) header {
-	more := header{name: value}
-	for n, v := range h {
-		if n != name {
-			more[n] = v
-		}
-	}
-	return more
-}
-
 func TestEncryptionConfiguration(t *testing.T) {
 	e := newEnv(t)
 	admin := e.of("admin", "demo")
