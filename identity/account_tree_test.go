@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -103,4 +104,35 @@ func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "same", Name: "same", Domain: "same"}))(t)
 	})
+}
+
+func TestAnImpossibleTreeIsLeftOut(t *testing.T) {
+	tree, orphans := buildTree(
+		[]Account{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "a"},
+			{ID: "d", ParentID: "c"}, {ID: "e", ParentID: "gone"}, {ID: "ok"}, {ID: "below", ParentID: "ok"}})
+	if fmt.Sprint(orphans) != "[a b c d e]" || len(tree.Accounts()) != 2 || tree.nodesByID["ok"].below != 1 {
+		t.Errorf("orphans %v of %v", orphans, tree.Accounts())
+	}
+}
+
+// Where several tenants are, no account stands for domains that are none: the realm of a
+// phone's challenge would name it.
+func TestOnlyOneRootStandsForUnknownDomains(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{})
+	if _, ok := s.Tree().OnlyRoot(); ok {
+		t.Error("a root without accounts")
+	}
+
+	s.demo(t)
+	must(s.CreateAccount(t.Context(),
+		NewAccount{ID: "below", Name: "below", Domain: "below.demo.local", Parent: "demo"}))(t)
+
+	if root, ok := s.Tree().OnlyRoot(); !ok || root.ID != "demo" {
+		t.Errorf("the only root is %v", root)
+	}
+
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
+	if root, ok := s.Tree().OnlyRoot(); ok {
+		t.Errorf("of two roots %v", root)
+	}
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -226,4 +227,38 @@ func (s *testService) count(t testing.TB, table string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// execInChange runs a statement as a change of the directory.
+func execInChange(t *testing.T, s *testService, statement string, args ...any) {
+	t.Helper()
+	err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+		_, err := tx.ExecContext(t.Context(), statement, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// insertAccounts stores accounts without the rules of CreateAccount, as earlier versions
+// did, and raises the revision.
+func (s *testService) insertAccounts(t testing.TB, accounts []Account) {
+	t.Helper()
+	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
+		for _, a := range accounts {
+			_, err := tx.ExecContext(t.Context(),
+				`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $1, $1, $2, '', 1)`,
+				a.ID, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""})
+			if err != nil {
+				return err
+			}
+		}
+
+		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = directory + 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

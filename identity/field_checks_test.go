@@ -3,7 +3,6 @@ package identity
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -101,19 +100,4 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			t.Errorf("%d users are left", len(users))
 		}
 	})
-}
-
-func TestExpiriesBetweenTwoLooks(t *testing.T) {
-	at := time.Unix(1000, 0)
-	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
-	d := &snapshot{keyExpiries: []time.Time{second(1), second(3), second(3)}}
-
-	for _, tc := range []struct {
-		after, until int
-		want         bool
-	}{{0, 1, true}, {1, 2, false}, {0, 0, false}, {1, 3, true}, {2, 9, true}, {3, 9, false}} {
-		if got := d.keyExpiredBetween(second(tc.after), second(tc.until)); got != tc.want {
-			t.Errorf("after %d until %d: %v", tc.after, tc.until, got)
-		}
-	}
 }
