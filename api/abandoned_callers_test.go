@@ -36,7 +36,7 @@ func TestAbandonedCallers(t *testing.T) {
 			}
 			Next string `json:"next_start_key"`
 		}
-		e.want(200, "GET", figuresReport("abandoned", query), alice, "", &page)
+		e.ask(200, "GET", figuresReport("abandoned", query), alice, "", &page)
 		var calls []string
 
 		for _, c := range page.Data {
@@ -62,7 +62,7 @@ func TestAbandonedCallers(t *testing.T) {
 		t.Errorf("the second page has %s", second)
 	}
 
-	csv := e.want(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
+	csv := e.ask(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
 	want := fmt.Sprintf(
 		"account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n",
 		day+26, day+30)

@@ -20,22 +20,22 @@ func TestAlertConfig(t *testing.T) {
 		}
 		InheritedFrom string `json:"inherited_from"`
 	}
-	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	e.ask(200, "GET", alertConfigPath, admin, "", &config)
 
 	if len(config.Alerts) != 4 || config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
 	}
 
 	const body = `{"alerts":[{"name":"Many wait in sales","when":{"metric":"waiting","above":5,"for_seconds":10},"queues":["sales"]}]}`
-	w := e.want(200, "PUT", alertConfigPath,
+	w := e.ask(200, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if strings.TrimSpace(w.Body.String()) != body || w.Header().Get("ETag") != `"1"` {
 		t.Errorf("%s %s", w.Header(), w.Body)
 	}
 
-	e.want(412, "PUT", alertConfigPath,
+	e.ask(412, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
-	w = e.want(200, "GET", alertConfigPath, admin, "", nil)
+	w = e.ask(200, "GET", alertConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("stored %s", w.Body)
 	}
@@ -50,15 +50,15 @@ func TestAlertConfig(t *testing.T) {
 		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1e999}}]}`:            "alerts[0].when.above",
 		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1},"agents":["a"]}]}`: "alerts[0].agents",
 	} {
-		w := e.want(400, "PUT", alertConfigPath, admin, body, nil)
+		w := e.ask(400, "PUT", alertConfigPath, admin, body, nil)
 		if !strings.Contains(w.Body.String(), fmt.Sprintf("%q", field)) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
 
-	e.want(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
-	e.want(204, "DELETE", alertConfigPath, admin, "", nil)
-	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	e.ask(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
+	e.ask(204, "DELETE", alertConfigPath, admin, "", nil)
+	e.ask(200, "GET", alertConfigPath, admin, "", &config)
 
 	if config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
@@ -111,7 +111,7 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 
 	list := func(as header, query string) (p alertPage) {
 		t.Helper()
-		e.want(200, "GET", alertsPath+query, as, "", &p)
+		e.ask(200, "GET", alertsPath+query, as, "", &p)
 		return p
 	}
 
@@ -139,7 +139,7 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 		t.Errorf("pages %s, %s", first, second)
 	}
 
-	e.want(400, "GET", alertsPath+"?state=all", alice, "", nil)
-	e.want(400, "GET", alertsPath+"?"+in, alice, "", nil)
-	e.want(400, "GET", alertsPath+"?state=open", alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?state=all", alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?"+in, alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?state=open", alice, "", nil)
 }

@@ -38,11 +38,11 @@ func TestBodyBudget(t *testing.T) {
 // Every request returns what it took.
 func TestBodiesAreReturnedToTheBudget(t *testing.T) {
 	e := newEnv(t)
-	e.want(200, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
-	e.want(400, "POST", "/ucp/v2/login", nil, hostileBody(10<<10), nil)
-	e.want(400, "POST", "/ucp/v2/login", nil, "{", nil)
-	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
-	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
+	e.ask(200, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+	e.ask(400, "POST", "/ucp/v2/login", nil, hostileBody(10<<10), nil)
+	e.ask(400, "POST", "/ucp/v2/login", nil, "{", nil)
+	e.ask(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
+	e.ask(400, "POST", accountsPath, e.as("admin", ""), hostileBody(100<<10), nil)
 
 	if e.api.strangers.heldBytes != 0 || e.api.callers.heldBytes != 0 ||
 		len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
@@ -69,13 +69,13 @@ func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
 	must(t, err)
 	withPassword := strings.TrimSuffix(loginBody("alice"), "}") + "," + filter + "}"
 
-	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
-		e.want(200, "POST", path, bearer(session.AccessToken), "{"+filter+"}", nil)
-		e.want(200, "POST", path, header{"X-API-Key": withKey}, "{"+filter+"}", nil)
-		e.want(403, "POST", path, header{"X-API-Key": ingestOnly}, "{"+filter+"}", nil)
-		e.want(401, "POST", path, bearer("x.y.z"), "{"+filter+"}", nil)
-		e.want(413, "POST", path, nil, withPassword, nil)
-		e.want(413, "POST", path, bearer(session.AccessToken), withPassword, nil)
+	for _, path := range []string{channelPrefix + "/login", channelWSPrefix + "/login"} {
+		e.ask(200, "POST", path, bearer(session.AccessToken), "{"+filter+"}", nil)
+		e.ask(200, "POST", path, header{"X-API-Key": withKey}, "{"+filter+"}", nil)
+		e.ask(403, "POST", path, header{"X-API-Key": ingestOnly}, "{"+filter+"}", nil)
+		e.ask(401, "POST", path, bearer("x.y.z"), "{"+filter+"}", nil)
+		e.ask(413, "POST", path, nil, withPassword, nil)
+		e.ask(413, "POST", path, bearer(session.AccessToken), withPassword, nil)
 	}
 }
 

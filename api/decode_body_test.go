@@ -65,7 +65,7 @@ func TestBadBodies(t *testing.T) {
 			answer{400, invalidBody, "username:required,Username:unknown"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, path := range []string{"/ucp/v2/login", channelAPI + "/login", channelSocket + "/login"} {
+			for _, path := range []string{"/ucp/v2/login", channelPrefix + "/login", channelWSPrefix + "/login"} {
 				h := header{}
 				if tc.contentType != "" {
 					h["Content-Type"] = tc.contentType
@@ -87,7 +87,7 @@ func TestBadBodies(t *testing.T) {
 		})
 	}
 
-	e.want(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
-	e.want(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
-	e.want(400, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":7}`, nil)
+	e.ask(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
+	e.ask(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
+	e.ask(400, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":7}`, nil)
 }

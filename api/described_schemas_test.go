@@ -380,7 +380,7 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	}
 }
 
-func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
+func TestCallRecordsAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cdr.json")
 	five := int64(5)
 	full := event.CDR{
@@ -442,7 +442,7 @@ func TestCallRecordFieldsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestGenericEvents(t *testing.T) {
+func TestGenericEventsAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "generic.json")
 	for text, want := range map[string]bool{
 		`{"type":"AGENT_LOGIN"}`: true,

@@ -55,7 +55,7 @@ func TestDescriptionsAreServed(t *testing.T) {
 		"/schemas/call_event.json":        "application/schema+json",
 		"/schemas/agent_state_event.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
-		w := e.want(200, "GET", path, nil, "", nil)
+		w := e.ask(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
 		must(t, err)
 		if w.Header().Get("Content-Type") != contentType || w.Body.String() != string(want) {
@@ -139,7 +139,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 	}
 
 	slices.Sort(addresses)
-	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw,
+	want := []string{"{path}", "/media/v1/{provider_id}", channelPrefix + "/ws", channelWSPrefix, event.TopicRaw,
 		event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues,
 		event.TopicAccounts, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)

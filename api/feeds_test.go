@@ -40,7 +40,7 @@ func TestFeedsAreListed(t *testing.T) {
 		Data []feed.Status
 		Next string `json:"next_start_key"`
 	}
-	e.want(200, "GET", "/api/v2/feeds?page_size=1",
+	e.ask(200, "GET", "/api/v2/feeds?page_size=1",
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
 
 	if len(page.Data) != 1 || page.Data[0].Node != "node-1" || page.Next == "" {
@@ -50,16 +50,16 @@ func TestFeedsAreListed(t *testing.T) {
 
 func TestCheckOfAFeed(t *testing.T) {
 	e := newEnv(t)
-	admin := e.of("admin", "")
+	admin := e.as("admin", "")
 	var result feed.CheckResult
-	e.want(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
+	e.ask(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
 
 	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` ||
 		result.Problems[0].Advice != "set 1" {
 		t.Errorf("%+v", result)
 	}
 
-	e.want(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
+	e.ask(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
 	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 ||
 		!strings.Contains(got[0], "feed:pbx") {
 		t.Errorf("audit %q", got)

@@ -106,9 +106,9 @@ func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 	key, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", ExpiresAt: e.clock.Now().Add(time.Hour)})
 	must(t, err)
-	e.want(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
+	e.ask(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	e.clock.Add(time.Hour)
-	w := e.want(401, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
+	w := e.ask(401, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	if !strings.Contains(w.Body.String(), "expired") || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("%s %v", w.Body, w.Header())
 	}
@@ -117,7 +117,7 @@ func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 	e := newEnv(t)
 	var made keyView
-	e.want(http.StatusCreated, "POST", keysPath, e.of("admin", ""), `{"name":"recordings"}`, &made)
+	e.ask(http.StatusCreated, "POST", keysPath, e.as("admin", ""), `{"name":"recordings"}`, &made)
 
 	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
 		t.Errorf("scopes %v", made.Scopes)
@@ -125,6 +125,6 @@ func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 
 	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2",
 		"/api/v2/audit?startDate=1&endDate=2", accountsPath} {
-		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
+		e.ask(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
 	}
 }

@@ -112,8 +112,8 @@ func watchMemory() (stop func() (growth uint64)) {
 	}
 }
 
-// from2 is a client with another address than the attackers have.
-func from2() *http.Client {
+// otherClient is a client with another address than the attackers have.
+func otherClient() *http.Client {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 }
@@ -173,8 +173,8 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 		{"POST", "/ucp/v2/login/refresh"},
 		{"POST", "/ucp/v2/otp"},
 		{"PUT", "/ucp/v2/otp"},
-		{"POST", channelAPI + "/login"},
-		{"POST", channelSocket + "/login"},
+		{"POST", channelPrefix + "/login"},
+		{"POST", channelWSPrefix + "/login"},
 		{"POST", "/api/v2/ingest/freeswitch"},
 		{"PUT", "/ucp/v2/password"},
 		{"POST", accountsPath},
@@ -185,7 +185,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 			server := httptest.NewServer(e.api)
 			defer server.Close()
 
-			client := from2()
+			client := otherClient()
 			defer client.CloseIdleConnections()
 
 			headers, hostile := jsonHeader, hostileBody
@@ -223,7 +223,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				t.Errorf("memory grew by %d MB; answers: %v", grown>>20, statuses)
 			}
 
-			e.want(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+			e.ask(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
 		})
 	}
 }

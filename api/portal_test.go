@@ -34,7 +34,7 @@ func TestLoginAnswersNothingAboutWhy(t *testing.T) {
 		`{"username":"' OR 1=1 --","password":"'; DROP TABLE identity_users; --","domain":"demo.local"}`,
 		`{"username":"alice\u0000","password":"\r\nX-Injected: 1","domain":"demo.local"}`,
 	} {
-		w := e.want(401, "POST", "/ucp/v2/login", nil, body, nil)
+		w := e.ask(401, "POST", "/ucp/v2/login", nil, body, nil)
 		bodies[w.Body.String()] = true
 		if w.Header().Get("WWW-Authenticate") != "Bearer" || w.Header().Get("X-Injected") != "" {
 			t.Errorf("headers %v", w.Header())
@@ -52,15 +52,15 @@ func TestLoginLimit(t *testing.T) {
 	e := newEnv(t)
 	wrong := strings.Replace(loginBody("bob"), password, "wrong", 1)
 	for range 10 {
-		e.want(401, "POST", "/ucp/v2/login", nil, wrong, nil)
+		e.ask(401, "POST", "/ucp/v2/login", nil, wrong, nil)
 	}
 
-	w := e.want(429, "POST", "/ucp/v2/login", nil, wrong, nil)
+	w := e.ask(429, "POST", "/ucp/v2/login", nil, wrong, nil)
 	if w.Header().Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 
-	e.want(429, "POST", channelSocket+"/login", nil, wrong, nil)
+	e.ask(429, "POST", channelWSPrefix+"/login", nil, wrong, nil)
 	e.loginUser("alice")
 }
 
@@ -69,33 +69,33 @@ func TestRefreshAndLogout(t *testing.T) {
 	first := e.loginUser("alice")
 	refresh := func(token string) string { return `{"refresh_token":"` + token + `"}` }
 	var second sessionView
-	e.want(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
+	e.ask(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
 
 	if second.RefreshToken == first.RefreshToken || second.User != first.User {
 		t.Errorf("refreshed to %+v", second)
 	}
 
-	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), nil)
-	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(second.RefreshToken), nil) // its family is gone
+	e.ask(401, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), nil)
+	e.ask(401, "POST", "/ucp/v2/login/refresh", nil, refresh(second.RefreshToken), nil) // its family is gone
 
 	third := e.loginUser("alice")
-	e.want(204, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
-	e.want(401, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
-	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(third.RefreshToken), nil)
+	e.ask(204, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
+	e.ask(401, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
+	e.ask(401, "POST", "/ucp/v2/login/refresh", nil, refresh(third.RefreshToken), nil)
 
-	e.want(403, "POST", "/ucp/v2/logout", bearer(e.eventsToken("alice")), "", nil)
+	e.ask(403, "POST", "/ucp/v2/logout", bearer(e.eventsToken("alice")), "", nil)
 	fourth := e.loginUser("alice")
 	e.clock.Add(2 * time.Hour)
-	e.want(401, "POST", "/ucp/v2/logout", bearer(fourth.AccessToken), "", nil)
+	e.ask(401, "POST", "/ucp/v2/logout", bearer(fourth.AccessToken), "", nil)
 }
 
 func TestKeySet(t *testing.T) {
 	e := newEnv(t)
-	w := e.want(200, "GET", "/.well-known/jwks.json", nil, "", nil)
+	w := e.ask(200, "GET", "/.well-known/jwks.json", nil, "", nil)
 	if !strings.HasPrefix(w.Header().Get("Cache-Control"), "public") {
 		t.Error("not cacheable")
 	}
-	w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil)
+	w = e.ask(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil)
 	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("tokens may be cached")
 	}
@@ -109,7 +109,7 @@ func TestChangePassword(t *testing.T) {
 		body, err := json.Marshal(map[string]string{"current": current, "new": next})
 		must(t, err)
 		f := &failure{}
-		w := e.want(status, "PUT", "/ucp/v2/password", bearer(mine.AccessToken), string(body), nil)
+		w := e.ask(status, "PUT", "/ucp/v2/password", bearer(mine.AccessToken), string(body), nil)
 		if w.Body.Len() > 0 {
 			must(t, json.Unmarshal(w.Body.Bytes(), f))
 		}
@@ -130,52 +130,52 @@ func TestChangePassword(t *testing.T) {
 	}
 
 	change(204, password, "another long password, river")
-	e.want(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
-	e.want(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
-	e.want(401, "PUT", "/ucp/v2/password", nil, `{"current":"a","new":"b"}`, nil)
-	e.want(401, "PUT", "/ucp/v2/password", header{"X-API-Key": e.key}, `{"current":"a","new":"b"}`, nil)
-	e.want(403, "PUT", "/ucp/v2/password", bearer(e.eventsToken("bob")), `{"current":"a","new":"b"}`, nil)
-	e.want(204, "POST", "/ucp/v2/logout", bearer(mine.AccessToken), "", nil)
+	e.ask(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
+	e.ask(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+	e.ask(401, "PUT", "/ucp/v2/password", nil, `{"current":"a","new":"b"}`, nil)
+	e.ask(401, "PUT", "/ucp/v2/password", header{"X-API-Key": e.key}, `{"current":"a","new":"b"}`, nil)
+	e.ask(403, "PUT", "/ucp/v2/password", bearer(e.eventsToken("bob")), `{"current":"a","new":"b"}`, nil)
+	e.ask(204, "POST", "/ucp/v2/logout", bearer(mine.AccessToken), "", nil)
 }
 
 func TestOneTimePasswords(t *testing.T) {
 	e := newEnv(t)
 	admin := e.loginUser("admin")
 	h := bearer(admin.AccessToken)
-	e.want(400, "GET", "/api/v2/config/login", h, "", nil)
+	e.ask(400, "GET", "/api/v2/config/login", h, "", nil)
 	h["X-Account-ID"] = "demo"
 	var rules loginRules
-	e.want(200, "GET", "/api/v2/config/login", h, "", &rules)
+	e.ask(200, "GET", "/api/v2/config/login", h, "", &rules)
 
 	if rules.AdminOTP != "optional" {
 		t.Errorf("rules %+v", rules)
 	}
 
-	e.want(400, "PUT", "/api/v2/config/login", h, `{"admin_otp":"never"}`, nil)
-	e.want(200, "PUT", "/api/v2/config/login", h, `{"admin_otp":"required"}`, &rules)
+	e.ask(400, "PUT", "/api/v2/config/login", h, `{"admin_otp":"never"}`, nil)
+	e.ask(200, "PUT", "/api/v2/config/login", h, `{"admin_otp":"required"}`, &rules)
 	user := bearer(e.loginUser("alice").AccessToken)
 	user["X-Account-ID"] = "demo"
-	e.want(403, "PUT", "/api/v2/config/login", user, `{"admin_otp":"optional"}`, nil)
+	e.ask(403, "PUT", "/api/v2/config/login", user, `{"admin_otp":"optional"}`, nil)
 
 	body := loginBody("admin")
 	with := func(otp string) string { return strings.Replace(body, "}", `,"otp":"`+otp+`"}`, 1) }
-	e.want(403, "POST", "/ucp/v2/login", nil, body, nil)
-	e.want(409, "PUT", "/ucp/v2/otp", nil, with("123456"), nil)
+	e.ask(403, "POST", "/ucp/v2/login", nil, body, nil)
+	e.ask(409, "PUT", "/ucp/v2/otp", nil, with("123456"), nil)
 	var enrolment struct{ Secret, URI string }
-	e.want(200, "POST", "/ucp/v2/otp", nil, body, &enrolment)
+	e.ask(200, "POST", "/ucp/v2/otp", nil, body, &enrolment)
 	code, err := totp.GenerateCode(enrolment.Secret, e.clock.Now())
 	must(t, err)
 	var confirmed struct {
 		Codes []string `json:"recovery_codes"`
 	}
-	e.want(200, "PUT", "/ucp/v2/otp", nil, with(code), &confirmed)
-	w := e.want(401, "POST", "/ucp/v2/login", nil, body, nil)
+	e.ask(200, "PUT", "/ucp/v2/otp", nil, with(code), &confirmed)
+	w := e.ask(401, "POST", "/ucp/v2/login", nil, body, nil)
 	if !strings.Contains(w.Body.String(), `"code":"required"`) {
 		t.Errorf("got %s", w.Body)
 	}
 
-	e.want(401, "POST", channelAPI+"/login", nil, body, nil)
-	e.want(401, "POST", "/ucp/v2/login", nil, with(code), nil)
-	e.want(200, "POST", "/ucp/v2/login", nil, with(confirmed.Codes[0]), nil)
-	e.want(200, "POST", channelAPI+"/login", nil, with(confirmed.Codes[1]), nil)
+	e.ask(401, "POST", channelPrefix+"/login", nil, body, nil)
+	e.ask(401, "POST", "/ucp/v2/login", nil, with(code), nil)
+	e.ask(200, "POST", "/ucp/v2/login", nil, with(confirmed.Codes[0]), nil)
+	e.ask(200, "POST", channelPrefix+"/login", nil, with(confirmed.Codes[1]), nil)
 }

@@ -10,15 +10,15 @@ import (
 
 func TestRetentionAndLegalHold(t *testing.T) {
 	e := newEnv(t)
-	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.key}
-	e.want(200, "PUT", callRecordingPath, admin,
+	admin, key := e.as("admin", "demo"), header{"X-API-Key": e.key}
+	e.ask(200, "PUT", recordingPolicyPath, admin,
 		`{"mode":"off","retention_days":10,"queue_retention":[{"queue_id":"sales","retention_days":1},{"queue_id":"legal","retention_days":0}]}`,
 		nil)
 
 	days := func(id, query string, want int64) {
 		t.Helper()
 		var m recording.Metadata
-		e.want(201, "PUT", recordingsPath+"/"+id+query, key, "audio", &m)
+		e.ask(201, "PUT", recordingsPath+"/"+id+query, key, "audio", &m)
 		if want == 0 && m.ExpiresAt != 0 || want != 0 && m.ExpiresAt != m.CreatedAt+want*24*60*60 {
 			t.Errorf("%s expires at %d, stored at %d", id, m.ExpiresAt, m.CreatedAt)
 		}
@@ -30,14 +30,14 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	days("held", "?queue_id=sales", 1)
 
 	var held recording.Metadata
-	e.want(200, "PUT", recordingsPath+"/held/hold", key, `{"reason":"case 4711"}`, &held)
+	e.ask(200, "PUT", recordingsPath+"/held/hold", key, `{"reason":"case 4711"}`, &held)
 	if held.Hold == nil || held.Hold.Reason != "case 4711" || held.Hold.Since == 0 {
 		t.Errorf("%+v", held.Hold)
 	}
 
-	e.want(409, "DELETE", recordingsPath+"/held", key, "", nil)
-	e.want(404, "PUT", recordingsPath+"/none/hold", key, `{"reason":"x"}`, nil)
-	e.want(400, "PUT", recordingsPath+"/any/hold", key, `{"reason":""}`, nil)
+	e.ask(409, "DELETE", recordingsPath+"/held", key, "", nil)
+	e.ask(404, "PUT", recordingsPath+"/none/hold", key, `{"reason":"x"}`, nil)
+	e.ask(400, "PUT", recordingsPath+"/any/hold", key, `{"reason":""}`, nil)
 	_, err := e.db.ExecContext(t.Context(),
 		`UPDATE recordings SET expires_at = $1 WHERE expires_at <> 0 AND recording_id <> 'any'`, time.Now().Unix()-1)
 	must(t, err)
@@ -54,8 +54,8 @@ func TestRetentionAndLegalHold(t *testing.T) {
 		t.Errorf("purging the held one: %d, %v", n, err)
 	}
 
-	e.want(204, "DELETE", recordingsPath+"/held/hold", key, "", nil)
-	e.want(204, "DELETE", recordingsPath+"/held", key, "", nil)
+	e.ask(204, "DELETE", recordingsPath+"/held/hold", key, "", nil)
+	e.ask(204, "DELETE", recordingsPath+"/held", key, "", nil)
 
 	must(t, e.audit.ChainPending(t.Context()))
 	seen := map[audit.Action]int{}

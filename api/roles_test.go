@@ -15,9 +15,9 @@ import (
 	"trunkline/identity"
 )
 
-// rights are, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
+// rolesByEndpoint has, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
 // G agent, D auditor, U user. A new endpoint needs a line.
-var rights = map[string]string{
+var rolesByEndpoint = map[string]string{
 	"POST /ucp/v2/logout":                                        "ASGDU",
 	"PUT /ucp/v2/password":                                       "ASGDU",
 	"GET /api/v2/config/login":                                   "AD",
@@ -139,7 +139,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 			continue
 		}
 
-		admitted, known := rights[name]
+		admitted, known := rolesByEndpoint[name]
 		if !known {
 			t.Errorf("%s has no line in the table of rights", name)
 			continue
@@ -200,7 +200,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			AgentIDs []string `json:"agent_ids"`
 		}
 		var first made
-		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
+		e.ask(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
 			&first)
 
 		for _, step := range []struct {
@@ -217,8 +217,8 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor}},
 		} {
 			var changed, found made
-			e.want(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
-			e.want(200, "GET", path+"/"+first.ID, admin, "", &found)
+			e.ask(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
+			e.ask(200, "GET", path+"/"+first.ID, admin, "", &found)
 			step.want.ID = first.ID
 
 			if !reflect.DeepEqual(changed, step.want) || !reflect.DeepEqual(found, step.want) {
@@ -230,7 +230,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			`"role":"agent","queue_ids":["sales"]`: "queue_ids", `"role":"user","agent_ids":["1001@x"]`: "agent_ids",
 			`"role":"supervisor","queue_ids":[""]`: "queue_ids", `"role":"boss"`: "role",
 		} {
-			w := e.want(400, "PUT", path+"/"+first.ID, admin, "{"+kept+body+"}", nil)
+			w := e.ask(400, "PUT", path+"/"+first.ID, admin, "{"+kept+body+"}", nil)
 			if !strings.Contains(w.Body.String(), `"field":"`+field) {
 				t.Errorf("%s with %s: %s", path, body, w.Body)
 			}
@@ -242,7 +242,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	members := membersByQueue{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
-	start := leg("demo", "x", 1).Timestamp
+	start := cdrOfLeg("demo", "x", 1).Timestamp
 
 	for i, row := range []event.CDR{
 		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"},
@@ -251,7 +251,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		{AgentID: "x1001@x"}, {AgentID: "1001_@x"},
 	} {
 		kind := row
-		row = leg("demo", fmt.Sprint("call", i), 1)
+		row = cdrOfLeg("demo", fmt.Sprint("call", i), 1)
 		row.QueueID, row.AgentID = kind.QueueID, kind.AgentID
 		e.cdr.put(row)
 	}
@@ -259,7 +259,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	type page struct{ Data []event.CDR }
 	read := func(h header) (rows []event.CDR) {
 		var p page
-		e.want(200, "GET",
+		e.ask(200, "GET",
 			fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
 		return p.Data
 	}
@@ -332,12 +332,12 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	type thing struct{ id, queue, agent string }
 	var things []thing
-	start := leg("demo", "x", 1).Timestamp
+	start := cdrOfLeg("demo", "x", 1).Timestamp
 
 	for i := range 25 {
 		is := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
 		things = append(things, is)
-		row := leg("demo", is.id, 1)
+		row := cdrOfLeg("demo", is.id, 1)
 		row.QueueID, row.AgentID = is.queue, is.agent
 		e.cdr.put(row)
 
@@ -348,7 +348,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 			}
 		}
 
-		e.want(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorder(), "audio", nil)
+		e.ask(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorderHeader(), "audio", nil)
 	}
 
 	for _, id := range slices.Concat(queues[:3], agents[:4]) { // each as a queue and as an agent
@@ -358,7 +358,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	shown := map[string]func(h header) string{
 		"call records": func(h header) string {
 			var p struct{ Data []event.CDR }
-			e.want(200, "GET",
+			e.ask(200, "GET",
 				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "",
 				&p)
 			ids := make([]string, len(p.Data))
@@ -377,7 +377,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	for _, kind := range []string{"queues", "agents"} {
 		shown[kind] = func(h header) string {
 			var p figuresPage
-			e.want(200, "GET", figuresReport(kind, ""), h, "", &p)
+			e.ask(200, "GET", figuresReport(kind, ""), h, "", &p)
 			var ids []string
 
 			for _, row := range p.Data {

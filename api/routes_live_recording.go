@@ -7,10 +7,10 @@ import (
 	"trunkline/recording"
 )
 
-// recorderRoutes control the recording of calls in progress.
-type recorderRoutes struct{ calls *recording.Recorder }
+// liveRecordingRoutes control the recording of calls in progress.
+type liveRecordingRoutes struct{ calls *recording.Recorder }
 
-func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) error {
+func (r liveRecordingRoutes) handleControl(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"trunkline/stats/figures"
 )
 
-// Reports reads the index of call records.
-type Reports interface {
+// CallReports reads the index of call records.
+type CallReports interface {
 	// Find returns the leg to the destination of the account's call with this origination call id,
 	// in a range as in Filter. Before that leg is indexed it returns the loopback leg with the id.
 	// visible limits the rows to those that the caller sees; nil: all.
@@ -41,7 +41,7 @@ type FigureReports interface {
 // reportResponses has what the reports have in common.
 type reportResponses struct {
 	audit       AuditLog
-	visible     visible
+	visibility  rowVisibility
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -58,7 +58,7 @@ type reportParts struct {
 func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, of reportParts) error {
 	f.Account = account.ID
 	var err error
-	f.Visible, err = r.visible.of(c, account)
+	f.Visible, err = r.visibility.ofCaller(c, account)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ func (r reportResponses) respondExport(c echo.Context, accountID, target string,
 	return err
 }
 
-type reportRoutes struct {
+type callReportRoutes struct {
 	reportResponses
-	reports Reports
+	reports CallReports
 }
 
-func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) error {
+func (r callReportRoutes) handleCalls(c echo.Context, account identity.Account) error {
 	filter, err := cdrindex.ParseFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
 	if err != nil {
 		return err

@@ -153,6 +153,6 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 			t.Error("it waits still")
 		}
 
-		e.want(404, "GET", recordingsPath+"/stopped", e.recorder(), "", nil)
+		e.ask(404, "GET", recordingsPath+"/stopped", e.recorderHeader(), "", nil)
 	})
 }
