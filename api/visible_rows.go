@@ -24,7 +24,7 @@ type rowVisibility struct{ roster Roster }
 func (v rowVisibility) ofCaller(c echo.Context, account identity.Account) (*report.Visible, error) {
 	caller := callerOf(c)
 	visibility := caller.Visibility()
-	if visibility.SeesEverything() {
+	if visibility.AdmitsAll() {
 		return nil, nil
 	}
 

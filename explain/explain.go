@@ -179,7 +179,7 @@ func messageOf(r *kafka.Record) identity.Message {
 		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)),
 		Format: text(event.HeaderOriginalFormat),
 		Name:   event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue),
-		CallID:   text(event.HeaderCall),
-		MemberOf: text(event.HeaderAgentQueues),
+		CallID:      text(event.HeaderCall),
+		OtherQueues: text(event.HeaderAgentQueues),
 	}
 }
