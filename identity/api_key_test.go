@@ -127,7 +127,7 @@ func TestAPIKeys(t *testing.T) {
 			t.Error(err)
 		}
 
-		wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindForbidden)
+		wantKind(t, "CheckPrincipal", s.CheckPrincipal(p), fault.KindForbidden)
 		_, err = s.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
 
@@ -140,7 +140,7 @@ func TestAPIKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 

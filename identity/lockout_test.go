@@ -26,7 +26,7 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		s := startServiceOn(t, testdb.Open(t, cfg), config, limiter)
 		device := s.demoPhones(t)
 
-		if err := s.portal(t, demoPassword, "192.0.2.1"); err != nil { // stores the hash for phones
+		if err := s.loginPortal(t, demoPassword, "192.0.2.1"); err != nil { // stores the hash for phones
 			t.Fatal(err)
 		}
 
@@ -117,7 +117,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 			case 0:
 				err = s.loginPhone(t, "wrong", address)
 			case 1:
-				err = s.portal(t, "wrong", address)
+				err = s.loginPortal(t, "wrong", address)
 			case 2:
 				_, _, err = s.EventsLogin(t.Context(),
 					LoginRequest{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address},
@@ -128,7 +128,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 			bob()
 		}
 
-		wantKind(t, "the portal", s.portal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
+		wantKind(t, "the portal", s.loginPortal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "wrong", "192.0.2.66"), fault.KindLimited)
 		if err := s.loginPhone(t, device, "192.0.2.67"); err != nil {
 			t.Error("a phone with its device password, which nobody guesses:", err)
@@ -175,13 +175,13 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		if err := s.loginPhone(t, device, office); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.portal(t, demoPassword, v6); err != nil {
+		if err := s.loginPortal(t, demoPassword, v6); err != nil {
 			t.Fatal(err)
 		}
 
 		attack := func() {
 			for i := range 2 * failuresPerUser {
-				_ = s.portal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
+				_ = s.loginPortal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
 			}
 		}
 
@@ -190,7 +190,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 			if err := s.loginPhone(t, device, office); err != nil {
 				t.Errorf("the phone from its address: %v", err)
 			}
-			if err := s.portal(t, demoPassword, office); err != nil {
+			if err := s.loginPortal(t, demoPassword, office); err != nil {
 				t.Errorf("the user from the phone's address: %v", err)
 			}
 			if err := s.loginPhone(t, device, "2001:db8::2"); err != nil {
@@ -198,23 +198,23 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 			}
 		}
 
-		wantKind(t, "from a new address", s.portal(t, demoPassword, home), fault.KindLimited)
-		wantKind(t, "from an unknown address", s.portal(t, demoPassword, ""), fault.KindLimited)
+		wantKind(t, "from a new address", s.loginPortal(t, demoPassword, home), fault.KindLimited)
+		wantKind(t, "from an unknown address", s.loginPortal(t, demoPassword, ""), fault.KindLimited)
 		for i := range failuresPerUser {
-			if err := s.portal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
+			if err := s.loginPortal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
 				i < failuresPerUser-1 {
 				t.Errorf("failure %d at the known address: %v", i, err)
 			}
 		}
 
-		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
+		wantKind(t, "guesses at the known address", s.loginPortal(t, demoPassword, office), fault.KindLimited)
 
 		c.add(knownAddressTTL + time.Minute)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
+		wantKind(t, "30 days later", s.loginPortal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
 		var rows int
 		if err := s.db.QueryRowContext(t.Context(),
 			`SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {

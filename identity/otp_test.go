@@ -24,7 +24,7 @@ func otpFault(err error) string {
 func TestOneTimePasswords(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		keys := testKeys(t)
+		keys := newRing(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
 
 		with := func(otp string) LoginRequest {
@@ -53,7 +53,7 @@ func TestOneTimePasswords(t *testing.T) {
 		}
 
 		recovery := must(s.ConfirmOTP(t.Context(), with(code())))(t)
-		if len(recovery) != recoveryCodes {
+		if len(recovery) != recoveryCodeCount {
 			t.Errorf("%d recovery codes", len(recovery))
 		}
 
@@ -146,7 +146,7 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 		must(s.Login(t.Context(), withOTP(admin, must(totp.GenerateCode(enrolment.Secret, c.now()))(t))))(t)
 
 		byOperator, codes, err := s.EnrolOTP(t.Context(), "demo.local", "admin")
-		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodes {
+		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodeCount {
 			t.Errorf("%d codes: %v", len(codes), err)
 		}
 
@@ -211,7 +211,7 @@ func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
 			}
 		}
 
-		if !slices.ContainsFunc(s.reported(t, "demo", "otp.enrol", 6),
+		if !slices.ContainsFunc(s.awaitEntries(t, "demo", "otp.enrol", 6),
 			func(line string) bool { return strings.HasSuffix(line, " refused") }) {
 			t.Error("no refused enrolment is in the audit log")
 		}

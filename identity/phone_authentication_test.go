@@ -26,7 +26,7 @@ func (s *testService) loginPhone(t *testing.T, password, address string) error {
 	return s.AuthenticatePhone(t.Context(), "demo.local", "1001", address, func(h HA1) bool { return h.MD5 == want })
 }
 
-func (s *testService) portal(t *testing.T, password, address string) error {
+func (s *testService) loginPortal(t *testing.T, password, address string) error {
 	t.Helper()
 	_, err := s.Login(t.Context(),
 		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: address})
@@ -76,7 +76,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			t.Errorf("the audit log has %s", logged)
 		}
 
-		wantKind(t, "a device password at the portal", s.portal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "a device password at the portal", s.loginPortal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 		wantKind(t, "no such extension",
 			s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }),
 			fault.KindUnauthenticated)
@@ -128,7 +128,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 	})
 }
 
-func TestPhone(t *testing.T) {
+func TestFindPhone(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	p, err := s.FindPhone(t.Context(), "Demo.local", "1001")
@@ -183,7 +183,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		shared := s.Tokens.keyring
-		s.useKeys(noKeys(t))
+		s.useKeys(emptyRing(t))
 
 		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
 			t.Fatal(err)
@@ -199,9 +199,9 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		wantKind(t, "a wrong password", s.portal(t, "another password", ""), fault.KindUnauthenticated)
+		wantKind(t, "a wrong password", s.loginPortal(t, "another password", ""), fault.KindUnauthenticated)
 		wantKind(t, "after a wrong password", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
-		if err := s.portal(t, demoPassword, ""); err != nil {
+		if err := s.loginPortal(t, demoPassword, ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.loginPhone(t, demoPassword, ""); err != nil {
@@ -213,7 +213,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 func TestDevicesFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
-		keys := testKeys(t)
+		keys := newRing(t)
 		s.useKeys(keys)
 		device := s.demoPhones(t)
 		next, err := keys.AddKey()

@@ -139,7 +139,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	}
 }
 
-func TestPurgeKeepsWhatStillMatters(t *testing.T) {
+func TestMaintenanceKeepsWhatStillMatters(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		s := startService(t, cfg, Config{Now: c.now}).demo(t)
@@ -201,7 +201,7 @@ func TestASessionIsOneRow(t *testing.T) {
 			latest = must(s.Refresh(t.Context(), latest.RefreshToken))(t)
 		}
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 1 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d rows of one session", n)
 		}
 
@@ -214,7 +214,7 @@ func TestASessionIsOneRow(t *testing.T) {
 		_, err = s.Authenticate(t.Context(), latest.AccessToken)
 		wantKind(t, "the newest access token", err, fault.KindUnauthenticated)
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 0 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 0 {
 			t.Errorf("%d rows of a revoked session", n)
 		}
 	})
@@ -257,7 +257,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 			sessions = append(sessions, s.mustLogin(t, "alice"))
 		}
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 4 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 4 {
 			t.Errorf("%d sessions", n)
 		}
 

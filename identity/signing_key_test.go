@@ -92,12 +92,12 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		without := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
+		without := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), emptyRing(t))
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
 
-		if err := RequireSecrets(t.Context(), without.db, noKeys(t)); !fault.IsPermanent(err) {
+		if err := RequireSecrets(t.Context(), without.db, emptyRing(t)); !fault.IsPermanent(err) {
 			t.Errorf("the start is not refused: %v", err)
 		}
 		if err := without.PrepareSigning(t.Context()); err == nil {
@@ -107,7 +107,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 			t.Error(err)
 		}
 
-		another := testKeys(t)
+		another := newRing(t)
 		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(),
 			another); !fault.IsPermanent(err) {
 			t.Errorf("another master key: %v", err)
@@ -117,7 +117,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 
 func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		keys := testKeys(t)
+		keys := newRing(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		before := s.storedSeeds(t)

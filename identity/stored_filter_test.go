@@ -120,7 +120,7 @@ func TestStoredFiltersAreBounded(t *testing.T) {
 			f.RetryAfter < time.Hour {
 			t.Errorf("refusal: %v", refusal)
 		}
-		if n := s.count(t, "identity_filters"); n != 10 {
+		if n := s.countRows(t, "identity_filters"); n != 10 {
 			t.Errorf("%d filters", n)
 		}
 
@@ -150,7 +150,7 @@ func TestStoredFiltersOfAnAccountAreBoundedInBytes(t *testing.T) {
 		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "account.filter_bytes") {
 			t.Errorf("refusal: %v", refusal)
 		}
-		if n := s.count(t, "identity_filters"); n != 4 {
+		if n := s.countRows(t, "identity_filters"); n != 4 {
 			t.Errorf("%d filters", n)
 		}
 	})

@@ -187,10 +187,10 @@ func TestTokensExpireToTheSecond(t *testing.T) {
 	c.add(time.Second)
 	_, err := s.Authenticate(t.Context(), token)
 	wantKind(t, "Authenticate", err, fault.KindUnauthenticated)
-	wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindUnauthenticated)
+	wantKind(t, "CheckPrincipal", s.CheckPrincipal(p), fault.KindUnauthenticated)
 }
 
-func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *testing.T) {
+func TestRevokedAndGonePrincipalsAreForbiddenAndUnknownToAuthenticate(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
@@ -199,7 +199,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 		for name, end := range map[string]func(p *Principal) error{
 			"logout":          func(p *Principal) error { return s.Logout(t.Context(), p) },
 			"deleted user":    func(*Principal) error { return s.DeleteUser(t.Context(), "demo.local", "BOB") },
-			"deleted account": func(*Principal) error { return s.remove(t.Context(), "sub") },
+			"deleted account": func(*Principal) error { return s.deleteAccount(t.Context(), "sub") },
 		} {
 			c := demoLogin("alice")
 			switch name {
@@ -237,7 +237,7 @@ func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 

@@ -46,8 +46,8 @@ func newEnv(t *testing.T, change func(*Settings)) *env {
 	return e
 }
 
-// refused checks the kind and the code of an error.
-func refused(t *testing.T, what string, err error, kind fault.Kind, code string) {
+// wantRefusal checks the kind and the code of an error.
+func wantRefusal(t *testing.T, what string, err error, kind fault.Kind, code string) {
 	t.Helper()
 	f := fault.As(err)
 	if err == nil || f.Kind != kind || len(f.Fields) != 1 || f.Fields[0].Code != code {

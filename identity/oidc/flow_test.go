@@ -25,7 +25,7 @@ func TestTheCodeFlow(t *testing.T) {
 	}
 
 	_, err = e.Finish(t.Context(), flow, code)
-	refused(t, "the code again", err, fault.KindUnauthenticated, "wrong_code")
+	wantRefusal(t, "the code again", err, fault.KindUnauthenticated, "wrong_code")
 
 	second, address, err := e.Begin(t.Context())
 	if err != nil {
@@ -34,12 +34,12 @@ func TestTheCodeFlow(t *testing.T) {
 
 	stolen := e.provider.Authorize(t, address, nil).Query().Get("code")
 	_, err = e.Finish(t.Context(), flow, stolen) // into another browser's login
-	refused(t, "another login's code", err, fault.KindUnauthenticated, "wrong_code")
+	wantRefusal(t, "another login's code", err, fault.KindUnauthenticated, "wrong_code")
 
 	for name, nonce := range map[string]any{"another nonce": "x", "no nonce": nil} {
 		code = e.provider.Authorize(t, address, map[string]any{"nonce": nonce}).Query().Get("code")
 		_, err = e.Finish(t.Context(), second, code)
-		refused(t, name, err, fault.KindUnauthenticated, "wrong_nonce")
+		wantRefusal(t, name, err, fault.KindUnauthenticated, "wrong_nonce")
 	}
 
 	e.provider.SetUnavailable(true)

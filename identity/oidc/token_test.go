@@ -102,7 +102,7 @@ func TestWrongTokensAreRefused(t *testing.T) {
 			fault.KindForbidden},
 	} {
 		_, err := e.Verify(t.Context(), c.token)
-		refused(t, name, err, c.kind, c.code)
+		wantRefusal(t, name, err, c.kind, c.code)
 		if err != nil && len(c.token) > 50 && strings.Contains(err.Error(), c.token[len(c.token)-20:]) {
 			t.Errorf("%s: the error has the token in it: %v", name, err)
 		}
@@ -147,10 +147,10 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 		t.Fatalf("with the new key: %v", newErr)
 	}
 
-	refused(t, "with the key that is gone", oldErr, fault.KindUnauthenticated, "wrong_token")
+	wantRefusal(t, "with the key that is gone", oldErr, fault.KindUnauthenticated, "wrong_token")
 	for range 50 {
 		_, err := e.Verify(t.Context(), before)
-		refused(t, "again", err, fault.KindUnauthenticated, "wrong_token")
+		wantRefusal(t, "again", err, fault.KindUnauthenticated, "wrong_token")
 	}
 
 	if read := e.provider.RequestCount("/keys"); read > 2*jwksBurst {
