@@ -71,7 +71,7 @@ type Explanation struct {
 	Facts     []Fact
 	Delivery  fanout.Report
 	Webhooks  []webhook.Explanation
-	Explained time.Time
+	Explained time.Time // when the explanation was made: later the outcomes may be others
 }
 
 // Event is the message and its position.
