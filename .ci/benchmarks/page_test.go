@@ -24,7 +24,7 @@ func TestEveryScenarioHasItsRows(t *testing.T) {
 		r := all.begin()
 		for _, build := range s.builds {
 			args := s.args
-			if other, ok := s.differ[build]; ok {
+			if other, ok := s.otherArgs[build]; ok {
 				args = other
 			}
 			if !s.rest && !strings.HasPrefix(nameAccounts(args), "--account a1") {
