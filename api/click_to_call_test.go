@@ -18,7 +18,7 @@ import (
 // addCalls adds the real click to call over fake phones.
 func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	e.phones = &fakePlatform{followed: make(chan struct{})}
+	e.platform = &fakePlatform{followed: make(chan struct{})}
 	rules, err := origination.ParseRules(origination.RuleTexts{Deny: []string{`^\+1900`}})
 	must(e.t, err)
 	plan, err := number.NewPlan(number.Settings{Country: "AT"})
@@ -28,7 +28,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
 	calls, err := origination.New(e.t.Context(),
 		origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
-			DB: e.db, Driver: e.phones, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
+			DB: e.db, Driver: e.platform, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
 			Audit:   e.audit,
 			Metrics: e.registry, Log: log,
 		})
@@ -44,7 +44,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	}()
 
 	e.t.Cleanup(func() { cancel(); <-done })
-	<-e.phones.followed
+	<-e.platform.followed
 	deps.Calls = calls
 }
 
@@ -112,7 +112,7 @@ func TestClickToCall(t *testing.T) {
 		"%C3%B6": "ö", "1%3F2": "1?2", "*97": "*97", "%23": "#",
 	} {
 		id := e.placeCall(alice, escaped)
-		if order := e.phones.last(); order.Destination != want || order.Extension != "1001" ||
+		if order := e.platform.last(); order.Destination != want || order.Extension != "1001" ||
 			order.AccountID != "demo" || order.ID != id {
 			t.Errorf("%s: %+v", escaped, order)
 		}
@@ -120,7 +120,7 @@ func TestClickToCall(t *testing.T) {
 
 	with := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
 	e.placeCall(with, "1002")
-	if e.phones.last().AccountID != "demo" {
+	if e.platform.last().AccountID != "demo" {
 		t.Error("X-Account-ID had an effect")
 	}
 }
@@ -150,8 +150,8 @@ func TestClickToCallRefusals(t *testing.T) {
 		"a foreign number":   {403, alice, "0015551230001", `"field":"destination","code":"not_allowed"`},
 		"a bad key": {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002",
 			`"field":"Idempotency-Key"`},
-		"a slash":             {404, alice, "1/2", "No such path"},
-		"nobody, nobody else": {401, nil, "", "A token or an API key is required"},
+		"a slash":           {404, alice, "1/2", "No such path"},
+		"nobody, to nobody": {401, nil, "", "A token or an API key is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if w := e.ask(c.status, "POST", c2c+c.path, c.h, "", nil); !strings.Contains(w.Body.String(), c.says) {
@@ -161,13 +161,13 @@ func TestClickToCallRefusals(t *testing.T) {
 	}
 
 	e.ask(405, "GET", c2c+"1002", alice, "", nil)
-	e.phones.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
+	e.platform.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
 	e.ask(502, "POST", c2c+"1002", alice, "", nil)
-	e.phones.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
+	e.platform.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
 	e.ask(503, "POST", c2c+"1002", alice, "", nil)
 
-	if len(e.phones.orders) > 0 {
-		t.Errorf("orders %v", e.phones.orders)
+	if len(e.platform.orders) > 0 {
+		t.Errorf("orders %v", e.platform.orders)
 	}
 }
 
@@ -202,8 +202,8 @@ func TestClickToCallUnderAKey(t *testing.T) {
 	h := bearer(e.loginUser("alice").AccessToken)
 	h["Idempotency-Key"] = "k-1"
 	first := e.placeCall(h, "1002")
-	if again := e.placeCall(h, "1002"); again != first || len(e.phones.orders) != 1 {
-		t.Errorf("%s, then %s; %d orders", first, again, len(e.phones.orders))
+	if again := e.placeCall(h, "1002"); again != first || len(e.platform.orders) != 1 {
+		t.Errorf("%s, then %s; %d orders", first, again, len(e.platform.orders))
 	}
 	e.ask(409, "POST", c2c+"1003", h, "", nil)
 }
@@ -214,7 +214,7 @@ func TestProgressAndCancel(t *testing.T) {
 		e.loginUser("admin").AccessToken)
 	key := header{"X-API-Key": e.key}
 	id := e.placeCall(alice, "1002")
-	e.phones.report(
+	e.platform.report(
 		origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
 	var call struct {
 		createdCall

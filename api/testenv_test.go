@@ -47,7 +47,7 @@ type env struct {
 	explain       *fakeExplain
 	db            *sqldb.DB
 	cdr           cdrTopic
-	phones        *fakePlatform
+	platform      *fakePlatform // of click to call
 	ai            *fakeSessions
 	recordings    *recording.Service
 	recordingsDir string
