@@ -22,7 +22,7 @@
 //   - routes.go: every route
 //   - auth.go, visible_rows.go, middleware.go: who calls, what rows it sees, and what is done with
 //     every request
-//   - cors.go, known_query.go: pages of other origins; parameters that no route knows
+//   - cors.go, unknown_parameters.go: pages of other origins; parameters that no route knows
 //   - decode_body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD

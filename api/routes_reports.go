@@ -55,7 +55,7 @@ type reportParts struct {
 
 // respond responds with a report of the filter, which it completes: with a page within the time limit of requests, or
 // with CSV without one, after the audit entry is durable.
-func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, of reportParts) error {
+func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, parts reportParts) error {
 	f.Account = account.ID
 	var err error
 	f.Visible, err = r.visibility.ofCaller(c, account)
@@ -63,29 +63,29 @@ func (r reportResponses) respond(c echo.Context, account identity.Account, f *re
 		return err
 	}
 
-	target := fmt.Sprintf("%s:%d-%d", of.name, f.Start, f.End)
+	target := fmt.Sprintf("%s:%d-%d", parts.name, f.Start, f.End)
 	if f.CSV {
-		return r.respondExport(c, account.ID, target, of)
+		return r.respondExport(c, account.ID, target, parts)
 	}
 
 	return r.withTimeout(func(c echo.Context) error {
-		if of.read != "" {
-			reportRead(c, r.audit, of.read, account.ID, target)
+		if parts.read != "" {
+			reportRead(c, r.audit, parts.read, account.ID, target)
 		}
-		page, err := of.list(c.Request().Context())
+		page, err := parts.list(c.Request().Context())
 		return respond(c, http.StatusOK, page, err)
 	})(c)
 }
 
-func (r reportResponses) respondExport(c echo.Context, accountID, target string, of reportParts) error {
+func (r reportResponses) respondExport(c echo.Context, accountID, target string, parts reportParts) error {
 	ctx := c.Request().Context()
-	if err := r.audit.Record(ctx, r.audit.Entry(ctx, of.exported, accountID, target)); err != nil {
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, parts.exported, accountID, target)); err != nil {
 		return err
 	}
 
 	c.Response().Header().Set("Content-Type", report.CSVType)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+of.name+`.csv"`)
-	wrote, err := of.write(ctx, c.Response())
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+parts.name+`.csv"`)
+	wrote, err := parts.write(ctx, c.Response())
 	// The response is then an error in JSON, not the file.
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
