@@ -165,7 +165,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 				}
 
 				w := e.do(r.method, path, h, body)
-				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) &&
+				if allowed := w.Code != http.StatusForbidden; allowed != strings.Contains(admitted, letter) &&
 					w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
 					t.Errorf("%s of %s as %s: %d %s, the table says %q", name, account, role, w.Code, w.Body, admitted)
 				}
@@ -335,20 +335,20 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	start := cdrOfLeg("demo", "x", 1).Timestamp
 
 	for i := range 25 {
-		is := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
-		things = append(things, is)
-		row := cdrOfLeg("demo", is.id, 1)
-		row.QueueID, row.AgentID = is.queue, is.agent
+		made := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
+		things = append(things, made)
+		row := cdrOfLeg("demo", made.id, 1)
+		row.QueueID, row.AgentID = made.queue, made.agent
 		e.cdr.put(row)
 
-		known := url.Values{"queue_id": {is.queue}, "agent_id": {is.agent}}
+		known := url.Values{"queue_id": {made.queue}, "agent_id": {made.agent}}
 		for name := range known {
 			if known.Get(name) == "" {
 				known.Del(name)
 			}
 		}
 
-		e.ask(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorderHeader(), "audio", nil)
+		e.ask(201, "PUT", recordingsPath+"/"+made.id+"?"+known.Encode(), e.recorderHeader(), "audio", nil)
 	}
 
 	for _, id := range slices.Concat(queues[:3], agents[:4]) { // each as a queue and as an agent
@@ -413,9 +413,9 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		}
 
 		want := map[string][]string{"queues": {}, "agents": {}}
-		for _, is := range things {
-			if sees(is.queue, is.agent) {
-				want["call records"] = append(want["call records"], is.id)
+		for _, made := range things {
+			if sees(made.queue, made.agent) {
+				want["call records"] = append(want["call records"], made.id)
 			}
 		}
 

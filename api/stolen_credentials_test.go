@@ -37,10 +37,10 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	_, other := newKey(expires.Add(time.Hour), identity.ScopeAdmin, identity.ScopeRead)
 	later, at := expires.Add(time.Minute).Unix(), expires.Unix()
 	own, others := keysPath+"/"+made.ID, keysPath+"/"+other.ID
-	alice, err := e.identity.Directory.ListUsers(ctx, "demo")
+	users, err := e.identity.Directory.ListUsers(ctx, "demo")
 	must(t, err)
 
-	user := accountsPath + "/demo/users/" + alice[1].ID
+	user := accountsPath + "/demo/users/" + users[1].ID
 	for _, r := range []struct{ method, path, body string }{
 		{"PUT", own, fmt.Sprintf(`{"scopes":["admin","ingest"],"expires_at":%d}`, later)},
 		{"PUT", own, `{"scopes":["admin","ingest"],"expires_at":null}`},
