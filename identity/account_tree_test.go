@@ -52,14 +52,14 @@ func TestAccountsFormATree(t *testing.T) {
 			t.Errorf("accounts %+v", all)
 		}
 
-		wantKind(t, "an account with children", s.deleteAccount(t.Context(), "Mid"), fault.KindConflict)
+		wantKind(t, "an account with children", s.deleteAnyVersion(t.Context(), "Mid"), fault.KindConflict)
 		for _, ref := range []string{"leaf.local", "Mid"} {
-			if err := s.deleteAccount(t.Context(), ref); err != nil {
+			if err := s.deleteAnyVersion(t.Context(), ref); err != nil {
 				t.Error(err)
 			}
 		}
 
-		wantKind(t, "again", s.deleteAccount(t.Context(), "mid"), fault.KindNotFound)
+		wantKind(t, "again", s.deleteAnyVersion(t.Context(), "mid"), fault.KindNotFound)
 	})
 }
 

@@ -140,7 +140,7 @@ func TestAPIKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 

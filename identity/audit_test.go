@@ -62,14 +62,14 @@ func TestEveryChangeIsAudited(t *testing.T) {
 
 		for _, err := range []error{
 			s.SetClickToCallID(ctx, user.ID, "x"), s.DeleteAPIKey(ctx, key.ID, ""),
-			s.DeleteUser(ctx, "below", "u"), s.deleteAccount(ctx, "below"),
+			s.DeleteUser(ctx, "below", "u"), s.deleteAnyVersion(ctx, "below"),
 		} {
 			if err != nil {
 				t.Error(err)
 			}
 		}
 
-		wantKind(t, "again", s.deleteAccount(ctx, "below"), fault.KindNotFound)
+		wantKind(t, "again", s.deleteAnyVersion(ctx, "below"), fault.KindNotFound)
 		want := []string{
 			"account.create user:admin account:a ok",
 			"account.create user:admin account:below ok", "account.delete user:admin account:below ok",

@@ -89,9 +89,9 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			_, err = s.FindUser(t.Context(), text)
 			wantKind(t, "User", err, fault.KindNotFound)
 			wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "demo", text), fault.KindNotFound)
-			wantKind(t, "DeleteAccount", s.deleteAccount(t.Context(), text+"x"), fault.KindNotFound)
+			wantKind(t, "DeleteAccount", s.deleteAnyVersion(t.Context(), text+"x"), fault.KindNotFound)
 
-			if err := s.deleteAccount(t.Context(), domain); err != nil {
+			if err := s.deleteAnyVersion(t.Context(), domain); err != nil {
 				t.Error(err)
 			}
 		}

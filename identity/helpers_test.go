@@ -185,8 +185,8 @@ func waitFor(t testing.TB, what string, is func() bool) {
 // patience limits the wait for a condition.
 const patience = 3 * time.Minute
 
-// deleteAccount deletes an account.
-func (s *testService) deleteAccount(ctx context.Context, ref string) error {
+// deleteAnyVersion deletes an account, whatever its entity tag is.
+func (s *testService) deleteAnyVersion(ctx context.Context, ref string) error {
 	_, err := s.DeleteAccount(ctx, ref, "")
 	return err
 }

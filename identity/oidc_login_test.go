@@ -261,7 +261,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
 		wantKind(t, "a password too", err, fault.KindInvalid)
 
-		if err := s.deleteAccount(t.Context(), "other"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "other"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -397,7 +397,7 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 
 		must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "carol", OIDCSubject: "u-1"}))(t)
 		future := must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "dave", OIDCSubject: "u-2"}))(t)
-		if err := s.deleteAccount(ctx, "evil-below"); err != nil {
+		if err := s.deleteAnyVersion(ctx, "evil-below"); err != nil {
 			t.Fatal(err)
 		}
 

@@ -49,7 +49,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 			}
 		}
 
-		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
@@ -119,7 +119,7 @@ func TestAPurgeIsRepeatedMoreSeldomTheLongerAnAccountIsDeleted(t *testing.T) {
 		counting := func(context.Context, string) (int, error) { purges++; return 0, nil }
 		purge := NewPurge(s.Directory, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Eraser{{"rows", counting}}, slog.New(slog.DiscardHandler))
-		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -154,7 +154,7 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 			slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
 
-		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		if err := purge.RunNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {

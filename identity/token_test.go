@@ -199,7 +199,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenAndUnknownToAuthenticate(t *testing
 		for name, end := range map[string]func(p *Principal) error{
 			"logout":          func(p *Principal) error { return s.Logout(t.Context(), p) },
 			"deleted user":    func(*Principal) error { return s.DeleteUser(t.Context(), "demo.local", "BOB") },
-			"deleted account": func(*Principal) error { return s.deleteAccount(t.Context(), "sub") },
+			"deleted account": func(*Principal) error { return s.deleteAnyVersion(t.Context(), "sub") },
 		} {
 			c := demoLogin("alice")
 			switch name {
@@ -237,7 +237,7 @@ func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		if err := s.deleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 
