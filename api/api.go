@@ -67,7 +67,7 @@ type API struct {
 	echo    *echo.Echo
 
 	strangers *bodyBudget // bodies of requests that are not authenticated
-	callers   *bodyBudget
+	callers   *bodyBudget // of those that are
 }
 
 // New returns the API with the routes of deps.

@@ -42,7 +42,7 @@ type bodyBudget struct {
 	limits bodyLimits
 
 	mu        sync.Mutex
-	heldBytes int64
+	heldBytes int64            // by all holders now
 	holders   map[string]int64 // bytes held, by address or account
 }
 

@@ -33,13 +33,10 @@ func (s *testService) loginPortal(t *testing.T, password, address string) error 
 	return err
 }
 
-const demoPassword = "only for the tests 42"
-
+// demoPhones stores the demo users and a device of alice.
 func (s *testService) demoPhones(t *testing.T) (devicePassword string) {
 	t.Helper()
-	if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
-		t.Fatal(err)
-	}
+	s.demo(t)
 	devicePassword, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +66,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			t.Errorf("with SHA-256: %v", err)
 		}
 
-		wantKind(t, "the portal password", s.loginPhone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "the portal password", s.loginPhone(t, password, "192.0.2.1"), fault.KindUnauthenticated)
 		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") ||
 			!strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
 			!strings.Contains(logged, "action=device.create") {
@@ -163,7 +160,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 				s := startService(t, db, configWithPortalPasswords(rule))
 				s.demoPhones(t)
-				if err := s.loginPhone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
+				if err := s.loginPhone(t, password, "192.0.2.1"); (err == nil) != accepted {
 					t.Errorf("got %v", err)
 				}
 				if warned := strings.Contains(s.logged.String(),
@@ -185,13 +182,13 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 		shared := s.Tokens.keyring
 		s.useKeys(emptyRing(t))
 
-		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
+		if _, err := s.SeedDemo(t.Context(), password); err != nil {
 			t.Fatal(err)
 		}
 
 		_, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
-		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
+		wantKind(t, "without a master key", s.loginPhone(t, password, ""), fault.KindUnauthenticated)
 		s.useKeys(shared)
 		s.changes.loadedRevision = revision{}
 
@@ -200,11 +197,11 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 		}
 
 		wantKind(t, "a wrong password", s.loginPortal(t, "another password", ""), fault.KindUnauthenticated)
-		wantKind(t, "after a wrong password", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
-		if err := s.loginPortal(t, demoPassword, ""); err != nil {
+		wantKind(t, "after a wrong password", s.loginPhone(t, password, ""), fault.KindUnauthenticated)
+		if err := s.loginPortal(t, password, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.loginPhone(t, demoPassword, ""); err != nil {
+		if err := s.loginPhone(t, password, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -234,8 +231,8 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for _, password := range []string{device, demoPassword} {
-			if err := s.loginPhone(t, password, ""); err != nil {
+		for _, given := range []string{device, password} {
+			if err := s.loginPhone(t, given, ""); err != nil {
 				t.Error(err)
 			}
 		}

@@ -16,18 +16,18 @@ import (
 
 // fakeAccountData is an Eraser with a number of objects for each account.
 type fakeAccountData struct {
-	left map[string]int
-	fail error // after one part
+	left map[string]int // objects, by account
+	fail error          // after one part
 }
 
-func (k *fakeAccountData) deletePart(_ context.Context, id string) (int, error) {
-	if k.left[id] == 0 {
+func (f *fakeAccountData) deletePart(_ context.Context, id string) (int, error) {
+	if f.left[id] == 0 {
 		return 0, nil
 	}
-	if k.fail != nil && k.left[id] < 3 {
-		return 0, k.fail
+	if f.fail != nil && f.left[id] < 3 {
+		return 0, f.fail
 	}
-	k.left[id]--
+	f.left[id]--
 	return 1, nil
 }
 
