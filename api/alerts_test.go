@@ -109,19 +109,19 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 	must(t, err)
 	alice, sue := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("sue").AccessToken)
 
-	list := func(as header, query string) (p alertPage) {
+	list := func(caller header, query string) (p alertPage) {
 		t.Helper()
-		e.ask(200, "GET", alertsPath+query, as, "", &p)
+		e.ask(200, "GET", alertsPath+query, caller, "", &p)
 		return p
 	}
 
-	in := fmt.Sprintf("startDate=%d&endDate=%d", day, day+100)
+	span := fmt.Sprintf("startDate=%d&endDate=%d", day, day+100)
 	for query, want := range map[string]string{
-		"":                                "alert_4:active alert_3:active alert_2:active",
-		"?queue_id=support":               "alert_2:active",
-		"?agent_id=a1":                    "alert_3:active",
-		"?state=ended&" + in:              "alert_1:ended",
-		"?state=all&queue_id=sales&" + in: "alert_1:ended",
+		"":                                  "alert_4:active alert_3:active alert_2:active",
+		"?queue_id=support":                 "alert_2:active",
+		"?agent_id=a1":                      "alert_3:active",
+		"?state=ended&" + span:              "alert_1:ended",
+		"?state=all&queue_id=sales&" + span: "alert_1:ended",
 	} {
 		if got := list(alice, query).String(); got != want {
 			t.Errorf("%s: %s", query, got)
@@ -140,6 +140,6 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 	}
 
 	e.ask(400, "GET", alertsPath+"?state=all", alice, "", nil)
-	e.ask(400, "GET", alertsPath+"?"+in, alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?"+span, alice, "", nil)
 	e.ask(400, "GET", alertsPath+"?state=open", alice, "", nil)
 }

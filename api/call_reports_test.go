@@ -105,17 +105,17 @@ func TestCallReports(t *testing.T) {
 		}
 	}
 
-	with := func(account string) header {
+	aliceIn := func(account string) header {
 		return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 	}
 	var page cdrindex.Page
-	e.ask(200, "GET", cdrReport(""), with("sub"), "", &page)
+	e.ask(200, "GET", cdrReport(""), aliceIn("sub"), "", &page)
 
 	if len(page.Data) != 1 || page.Data[0].CallID != "s-leg" {
 		t.Errorf("sub has %+v", page.Data)
 	}
 
-	e.ask(404, "GET", cdrReport(""), with("stranger"), "", nil)
+	e.ask(404, "GET", cdrReport(""), aliceIn("stranger"), "", nil)
 	e.ask(401, "GET", cdrReport(""), nil, "", nil)
 	e.ask(403, "GET", cdrReport(""), bearer(e.eventsToken("alice")), "", nil)
 }

@@ -118,8 +118,8 @@ func TestClickToCall(t *testing.T) {
 		}
 	}
 
-	with := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
-	e.placeCall(with, "1002")
+	ofStranger := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
+	e.placeCall(ofStranger, "1002")
 	if e.platform.last().AccountID != "demo" {
 		t.Error("X-Account-ID had an effect")
 	}

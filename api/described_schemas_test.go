@@ -135,10 +135,10 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 		}
 	}
 
-	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
+	for _, format := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
 		"generic", "freeswitch.resync"} {
-		if seen[string(event.QueueCall)+" "+of] == 0 || seen[string(event.AgentState)+" "+of] == 0 {
-			t.Errorf("%s: no golden of both types: %v", of, seen)
+		if seen[string(event.QueueCall)+" "+format] == 0 || seen[string(event.AgentState)+" "+format] == 0 {
+			t.Errorf("%s: no golden of both types: %v", format, seen)
 		}
 	}
 

@@ -126,18 +126,18 @@ func TestFigureReportsOfAnotherAccount(t *testing.T) {
 	alice := bearer(e.loginUser("alice").AccessToken)
 
 	for _, kind := range []string{"queues", "agents"} {
-		with := func(account string) header {
+		aliceIn := func(account string) header {
 			return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 		}
 		var page figuresPage
-		e.ask(200, "GET", figuresReport(kind, ""), with("sub"), "", &page)
+		e.ask(200, "GET", figuresReport(kind, ""), aliceIn("sub"), "", &page)
 
 		if len(page.Data) != 1 || page.Data[0].AccountID != "sub" {
 			t.Errorf("%s of sub: %+v", kind, page.Data)
 		}
 
-		e.ask(404, "GET", figuresReport(kind, ""), with("stranger"), "", nil)
-		e.ask(404, "GET", figuresReport(kind, ""), with("nobody"), "", nil)
+		e.ask(404, "GET", figuresReport(kind, ""), aliceIn("stranger"), "", nil)
+		e.ask(404, "GET", figuresReport(kind, ""), aliceIn("nobody"), "", nil)
 		e.ask(401, "GET", figuresReport(kind, ""), nil, "", nil)
 		e.ask(403, "GET", figuresReport(kind, ""), bearer(e.eventsToken("alice")), "", nil)
 	}

@@ -110,8 +110,8 @@ func TestIngestRefusals(t *testing.T) {
 	e := newEnv(t)
 	token := e.loginUser("admin").AccessToken
 
-	both := e.keyHeader("")
-	both["Authorization"] = "Bearer " + token
+	keyAndToken := e.keyHeader("")
+	keyAndToken["Authorization"] = "Bearer " + token
 	for _, tc := range []struct {
 		name, format string
 		header       header
@@ -124,7 +124,7 @@ func TestIngestRefusals(t *testing.T) {
 		{"a token", "generic", bearer(token), `{}`, 401},
 		{"a token as key", "generic", header{"X-API-Key": token}, `{}`, 401},
 		{"SQL as key", "generic", header{"X-API-Key": "' OR '1'='1"}, `{}`, 401},
-		{"both", "generic", both, `{}`, 401},
+		{"both", "generic", keyAndToken, `{}`, 401},
 		{"an unknown format", "nope", e.keyHeader(""), `{}`, 404},
 		{"our own format", "trunkline.event", e.keyHeader(""), `{}`, 404},
 		{"a format with a slash", "generic%2F", e.keyHeader(""), `{}`, 404},

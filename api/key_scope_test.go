@@ -24,11 +24,11 @@ func (e *env) keyWith(scopes ...identity.Scope) string {
 func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 	e := newEnv(t)
 	all := identity.Scopes()
-	with, without := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
+	onlyScope, lackingScope := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
 
 	for _, scope := range all {
-		with[scope] = e.keyWith(scope)
-		without[scope] = e.keyWith(
+		onlyScope[scope] = e.keyWith(scope)
+		lackingScope[scope] = e.keyWith(
 			slices.DeleteFunc(identity.Scopes(), func(other identity.Scope) bool { return other == scope })...)
 	}
 
@@ -57,13 +57,13 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 		if isOpen(operation) || r.longLived && r.scope == "" { // the channel authenticates its subscribers itself
 			continue
 		}
-		if code, body := answer(without[r.scope]); code != 403 && (r.scope != "" || code != 401) {
+		if code, body := answer(lackingScope[r.scope]); code != 403 && (r.scope != "" || code != 401) {
 			t.Errorf("%s with every scope but %q: %d %s", name, r.scope, code, body)
 		}
 		if r.scope == "" {
 			continue
 		}
-		if code, body := answer(with[r.scope]); code == 401 || strings.Contains(body, "have the scope") {
+		if code, body := answer(onlyScope[r.scope]); code == 401 || strings.Contains(body, "have the scope") {
 			t.Errorf("%s with the scope %s alone: %d %s", name, r.scope, code, body)
 		}
 	}

@@ -112,13 +112,13 @@ func TestWhatIsLogged(t *testing.T) {
 }
 
 func TestIngestAndSocketsHaveTheirOwnTime(t *testing.T) {
-	in := ingestFunc(func(ctx context.Context) {
+	deadlineCheck := ingestFunc(func(ctx context.Context) {
 		if _, limited := ctx.Deadline(); limited {
 			t.Error("ingest is under requestTimeout")
 		}
 	})
 
-	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = in })
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = deadlineCheck })
 	e.ask(202, "POST", "/api/v2/ingest/generic", e.keyHeader(""), `{}`, nil)
 	e.ask(200, "GET", channelPrefix+"/stream", nil, "", nil)
 

@@ -188,9 +188,9 @@ func TestABrowserLogsInAtTheProvider(t *testing.T) {
 		t.Error("no login is offered")
 	}
 
-	to := p.Authorize(t, b.beginLogin(), nil)
+	callback := p.Authorize(t, b.beginLogin(), nil)
 	var s sessionView
-	b.comeBack(to, 200, &s)
+	b.comeBack(callback, 200, &s)
 
 	if s.User.Username != "carol" || s.ExpiresIn < 3500 || len(b.cookies) != 0 {
 		t.Errorf("%+v, cookies %v", s, b.cookies)
@@ -198,12 +198,13 @@ func TestABrowserLogsInAtTheProvider(t *testing.T) {
 
 	e.ask(200, "POST", channelWSPrefix+"/login", bearer(s.AccessToken), `{}`, nil)
 	e.ask(200, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":"`+s.RefreshToken+`"}`, nil)
-	if log := e.log.String(); strings.Contains(log, to.Query().Get("code")) || strings.Contains(log, s.RefreshToken) {
+	code := callback.Query().Get("code")
+	if log := e.log.String(); strings.Contains(log, code) || strings.Contains(log, s.RefreshToken) {
 		t.Error("a code or token is in the log")
 	}
 
 	var refusal failure
-	b.comeBack(to, 401, &refusal) // the address again
+	b.comeBack(callback, 401, &refusal) // the address again
 	if !strings.Contains(refusal.Message, "not begun in this browser") {
 		t.Error(refusal.Message)
 	}
@@ -221,8 +222,8 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 		back    func(address string) *url.URL
 	}{
 		{"another state", 401, "not begun in this browser", func(address string) *url.URL {
-			to := p.Authorize(t, address, nil)
-			return &url.URL{Path: to.Path, RawQuery: "state=x&code=" + to.Query().Get("code")}
+			callback := p.Authorize(t, address, nil)
+			return &url.URL{Path: callback.Path, RawQuery: "state=x&code=" + callback.Query().Get("code")}
 		}},
 		{"no state", 401, "not begun in this browser", func(address string) *url.URL {
 			return &url.URL{Path: oidc.CallbackPath, RawQuery: "code=x"}
@@ -242,9 +243,9 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 			return p.Authorize(t, address, map[string]any{"account": nil})
 		}},
 		{"the provider goes away", 503, "auth.oidc.issuer", func(address string) *url.URL {
-			to := p.Authorize(t, address, nil)
+			callback := p.Authorize(t, address, nil)
 			p.SetUnavailable(true)
-			return to
+			return callback
 		}},
 	} {
 		address := b.beginLogin()
@@ -278,8 +279,8 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	auth.OIDC.ClientID = oidcprovider.ClientID
 	auth.OIDC.RedirectURL = "https://trunkline.test" + oidc.CallbackPath
 	b = &browser{newEnvWith(t, auth), map[string]string{}}
-	if to := b.beginLogin(); to != boardLoginPath {
-		t.Errorf("without the provider the browser goes to %s", to)
+	if address := b.beginLogin(); address != boardLoginPath {
+		t.Errorf("without the provider the browser goes to %s", address)
 	}
 
 	b.askWithCookies(503, "POST", "/auth/oidc/session", nil)

@@ -158,9 +158,9 @@ func TestOneTimePasswords(t *testing.T) {
 	e.ask(403, "PUT", "/api/v2/config/login", user, `{"admin_otp":"optional"}`, nil)
 
 	body := loginBody("admin")
-	with := func(otp string) string { return strings.Replace(body, "}", `,"otp":"`+otp+`"}`, 1) }
+	bodyWith := func(otp string) string { return strings.Replace(body, "}", `,"otp":"`+otp+`"}`, 1) }
 	e.ask(403, "POST", "/ucp/v2/login", nil, body, nil)
-	e.ask(409, "PUT", "/ucp/v2/otp", nil, with("123456"), nil)
+	e.ask(409, "PUT", "/ucp/v2/otp", nil, bodyWith("123456"), nil)
 	var enrolment struct{ Secret, URI string }
 	e.ask(200, "POST", "/ucp/v2/otp", nil, body, &enrolment)
 	code, err := totp.GenerateCode(enrolment.Secret, e.clock.Now())
@@ -168,14 +168,14 @@ func TestOneTimePasswords(t *testing.T) {
 	var confirmed struct {
 		Codes []string `json:"recovery_codes"`
 	}
-	e.ask(200, "PUT", "/ucp/v2/otp", nil, with(code), &confirmed)
+	e.ask(200, "PUT", "/ucp/v2/otp", nil, bodyWith(code), &confirmed)
 	w := e.ask(401, "POST", "/ucp/v2/login", nil, body, nil)
 	if !strings.Contains(w.Body.String(), `"code":"required"`) {
 		t.Errorf("got %s", w.Body)
 	}
 
 	e.ask(401, "POST", channelPrefix+"/login", nil, body, nil)
-	e.ask(401, "POST", "/ucp/v2/login", nil, with(code), nil)
-	e.ask(200, "POST", "/ucp/v2/login", nil, with(confirmed.Codes[0]), nil)
-	e.ask(200, "POST", channelPrefix+"/login", nil, with(confirmed.Codes[1]), nil)
+	e.ask(401, "POST", "/ucp/v2/login", nil, bodyWith(code), nil)
+	e.ask(200, "POST", "/ucp/v2/login", nil, bodyWith(confirmed.Codes[0]), nil)
+	e.ask(200, "POST", channelPrefix+"/login", nil, bodyWith(confirmed.Codes[1]), nil)
 }

@@ -14,10 +14,7 @@ func TestQueueConfig(t *testing.T) {
 	}
 
 	e = newEnv(t)
-	as := func(user, account string) header {
-		return header{"Authorization": bearer(e.loginUser(user).AccessToken)["Authorization"], "X-Account-ID": account}
-	}
-	admin := as("admin", "demo")
+	admin := e.as("admin", "demo")
 	const body = `{"default":{"service_level_seconds":30,"short_abandon_seconds":4},"queues":[{"queue_id":"sales","service_level_seconds":60,"short_abandon_seconds":10}]}`
 	w := e.ask(200, "GET", queueConfigPath, admin, "", nil)
 	if text := strings.TrimSpace(
@@ -39,14 +36,14 @@ func TestQueueConfig(t *testing.T) {
 		t.Errorf("%s", w.Body)
 	}
 
-	w = e.ask(200, "GET", queueConfigPath, as("admin", "sub"), "", nil)
+	w = e.ask(200, "GET", queueConfigPath, e.as("admin", "sub"), "", nil)
 	if w.Header().Get("ETag") != `"0"` {
 		t.Errorf("sub has the configuration of demo: %s", w.Body)
 	}
 
-	e.ask(403, "GET", queueConfigPath, as("alice", "demo"), "", nil)
-	e.ask(403, "PUT", queueConfigPath, as("alice", "demo"), body, nil)
-	e.ask(404, "GET", queueConfigPath, as("admin", "stranger"), "", nil)
+	e.ask(403, "GET", queueConfigPath, e.as("alice", "demo"), "", nil)
+	e.ask(403, "PUT", queueConfigPath, e.as("alice", "demo"), body, nil)
+	e.ask(404, "GET", queueConfigPath, e.as("admin", "stranger"), "", nil)
 	e.ask(401, "GET", queueConfigPath, header{"X-Account-ID": "demo"}, "", nil)
 
 	for body, field := range map[string]string{

@@ -33,7 +33,7 @@ func TestOneVersion(t *testing.T) {
 // TestVersionOfACheckout checks that only an unchanged commit with its tag is a release.
 func TestVersionOfACheckout(t *testing.T) {
 	dir := t.TempDir()
-	in := func(name string, args ...string) string {
+	runInCheckout := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
@@ -58,26 +58,27 @@ func TestVersionOfACheckout(t *testing.T) {
 
 	write("VERSION", []byte("1.2.3\n"), 0o644)
 	write("deploy/version.sh", readFile(t, "version.sh"), 0o755)
-	in("git", "init", "-q")
-	in("git", "add", ".")
+	runInCheckout("git", "init", "-q")
+	runInCheckout("git", "add", ".")
 	t.Setenv("GIT_COMMITTER_DATE", "2026-11-27T01:02:03+0100")
-	in("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
+	runInCheckout("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
 
-	if got := in("deploy/version.sh", "date"); got != "2026-11-27T00:02:03Z" {
+	if got := runInCheckout("deploy/version.sh", "date"); got != "2026-11-27T00:02:03Z" {
 		t.Errorf("the commit's date: %s", got)
 	}
 
-	if got := in("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
+	if got := runInCheckout("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
 		t.Errorf("without a tag: %s", got)
 	}
 
-	in("git", "tag", "v1.2.3")
-	if got := in("deploy/version.sh"); got != "1.2.3" {
+	runInCheckout("git", "tag", "v1.2.3")
+	if got := runInCheckout("deploy/version.sh"); got != "1.2.3" {
 		t.Errorf("with its tag: %s", got)
 	}
 
 	write("VERSION", []byte("1.2.4\n"), 0o644)
-	if got := in("deploy/version.sh"); !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
+	got := runInCheckout("deploy/version.sh")
+	if !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
 		t.Errorf("changed: %s", got)
 	}
 }

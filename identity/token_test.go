@@ -85,7 +85,7 @@ func TestTokenIsRefused(t *testing.T) {
 		return must(token.SignedString(secret))(t)
 	}
 
-	with := func(claim string, value any) string {
+	claimSetTo := func(claim string, value any) string {
 		return forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
 			c[claim] = value
 			if value == nil {
@@ -112,27 +112,27 @@ func TestTokenIsRefused(t *testing.T) {
 			"." + parts[2],
 		"tampered signature": parts[0] + "." + parts[1] + "." + strings.Repeat("A", 86),
 		"no signature":       parts[0] + "." + parts[1] + ".",
-		"another issuer":     with("iss", "else"),
-		"no issuer":          with("iss", nil),
-		"no subject":         with("sub", nil),
-		"another subject":    with("sub", sqldb.NewID()),
-		"no jti":             with("jti", nil),
-		"no exp":             with("exp", nil),
-		"exp as text":        with("exp", "tomorrow"),
-		"no iat":             with("iat", nil),
-		"made in the future": with("iat", now+60),
-		"not before later":   with("nbf", now+60),
-		"no aud":             with("aud", nil),
-		"an unknown aud":     with("aud", "root"),
-		"several auds":       with("aud", []string{"api", "events"}),
-		"no role":            with("role", nil),
-		"an unknown role":    with("role", "root"),
-		"no account":         with("account_id", nil),
-		"another account":    with("account_id", "other"),
-		"no identity":        with("identity", nil),
-		"expired":            with("exp", now),
-		"a longer life":      with("exp", now+3600+5),
-		"made long ago":      with("iat", now-10),
+		"another issuer":     claimSetTo("iss", "else"),
+		"no issuer":          claimSetTo("iss", nil),
+		"no subject":         claimSetTo("sub", nil),
+		"another subject":    claimSetTo("sub", sqldb.NewID()),
+		"no jti":             claimSetTo("jti", nil),
+		"no exp":             claimSetTo("exp", nil),
+		"exp as text":        claimSetTo("exp", "tomorrow"),
+		"no iat":             claimSetTo("iat", nil),
+		"made in the future": claimSetTo("iat", now+60),
+		"not before later":   claimSetTo("nbf", now+60),
+		"no aud":             claimSetTo("aud", nil),
+		"an unknown aud":     claimSetTo("aud", "root"),
+		"several auds":       claimSetTo("aud", []string{"api", "events"}),
+		"no role":            claimSetTo("role", nil),
+		"an unknown role":    claimSetTo("role", "root"),
+		"no account":         claimSetTo("account_id", nil),
+		"another account":    claimSetTo("account_id", "other"),
+		"no identity":        claimSetTo("identity", nil),
+		"expired":            claimSetTo("exp", now),
+		"a longer life":      claimSetTo("exp", now+3600+5),
+		"made long ago":      claimSetTo("iat", now-10),
 		"an unknown user": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
 			c["sub"] = sqldb.NewID()
 			c["identity"] = c["sub"].(string) + ":demo"
@@ -140,7 +140,7 @@ func TestTokenIsRefused(t *testing.T) {
 		"a user of another account": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
 			c["account_id"], c["identity"] = "other", c["sub"].(string)+":other"
 		}),
-		"another role": with("role", "admin"),
+		"another role": claimSetTo("role", "admin"),
 	} {
 		_, err := s.Authenticate(t.Context(), token, AudienceAPI)
 		wantKind(t, name, err, fault.KindUnauthenticated)
@@ -150,7 +150,8 @@ func TestTokenIsRefused(t *testing.T) {
 	}
 
 	for name, token := range map[string]string{
-		"as it was": good, "made again": with("jti", sqldb.NewID()), "a clock that's ahead": with("iat", now+3),
+		"as it was": good, "made again": claimSetTo("jti", sqldb.NewID()),
+		"a clock that's ahead": claimSetTo("iat", now+3),
 	} {
 		if _, err := s.Authenticate(t.Context(), token, AudienceAPI); err != nil {
 			t.Errorf("%s: %v", name, err)
