@@ -19,54 +19,54 @@ import (
 const providerBody = `{"name":"Receptionist","media":{"audioFormat":"pcm16","sampleRate":24000},` +
 	`"websocket":{"url":"wss://ai.example.com/voice","headers":{"Authorization":"Bearer sesame"}},"extensions":false,"fallback":"return"}`
 
-func (e *env) provider(h header) aiprovider.Document {
+func (e *env) createProvider(h header) aiprovider.Document {
 	e.t.Helper()
 	var made aiprovider.Document
-	e.want(201, "POST", aiProvidersPath, h, providerBody, &made)
+	e.ask(201, "POST", aiProvidersPath, h, providerBody, &made)
 	return made
 }
 
 func TestAProvidersLifeOverHTTP(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
-	w := e.want(201, "POST", aiProvidersPath, h, providerBody, nil)
+	h := e.as("admin", "demo")
+	w := e.ask(201, "POST", aiProvidersPath, h, providerBody, nil)
 	location := w.Header().Get("Location")
 	id := strings.TrimPrefix(location, aiProvidersPath+"/")
 	want := `{"id":"` + id + `",` + strings.Replace(providerBody, "Bearer sesame", "********", 1)[1:]
 	if w.Body.String() != want {
 		t.Errorf("POST answers %s, want %s", w.Body, want)
 	}
-	if got := e.want(200, "GET", location, h, "", nil).Body.String(); got != want {
+	if got := e.ask(200, "GET", location, h, "", nil).Body.String(); got != want {
 		t.Errorf("GET answers %s", got)
 	}
-	if got := e.want(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[`+want+`]}` {
+	if got := e.ask(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[`+want+`]}` {
 		t.Errorf("the list is %s", got)
 	}
 
 	next := strings.Replace(want, `,"extensions":false,"fallback":"return"`, ``, 1)
-	if got := e.want(200, "PUT", location, h, next, nil).Body.String(); got != next {
+	if got := e.ask(200, "PUT", location, h, next, nil).Body.String(); got != next {
 		t.Errorf("PUT answers %s", got)
 	}
 
-	e.want(200, "POST", location+"/test", h, "", nil)
+	e.ask(200, "POST", location+"/test", h, "", nil)
 	if p := e.ai.tested[0]; p.Headers["Authorization"] != "Bearer sesame" || p.Format.Encoding != aiprotocol.PCM16 {
 		t.Errorf("the mask did not keep the value: %v", p)
 	}
 
 	moved := strings.Replace(next, "ai.example.com", "thief.example.com", 1)
-	if got := e.want(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got,
+	if got := e.ask(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got,
 		`"field":"websocket.headers.Authorization","code":"masked"`) {
 		t.Errorf("a PUT with the mask and another host answers %s", got)
 	}
 
-	e.want(204, "DELETE", location, h, "", nil)
+	e.ask(204, "DELETE", location, h, "", nil)
 	for _, method := range []string{"GET", "DELETE"} {
-		e.want(404, method, location, h, "", nil)
+		e.ask(404, method, location, h, "", nil)
 	}
 
-	e.want(404, "PUT", location, h, providerBody, nil)
-	e.want(404, "POST", location+"/test", h, "", nil)
-	if got := e.want(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[]}` {
+	e.ask(404, "PUT", location, h, providerBody, nil)
+	e.ask(404, "POST", location+"/test", h, "", nil)
+	if got := e.ask(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[]}` {
 		t.Errorf("the list is %s", got)
 	}
 	if strings.Contains(e.log.String(), "sesame") {
@@ -77,9 +77,9 @@ func TestAProvidersLifeOverHTTP(t *testing.T) {
 // Without parameters the list is whole; a page has the parameters' names.
 func TestPagesOfProviders(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
+	h := e.as("admin", "demo")
 	for _, name := range []string{"Zoe", "Ada", "Bot"} {
-		e.want(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `"name":"`, `"name":"`+name+" ", 1), nil)
+		e.ask(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `"name":"`, `"name":"`+name+" ", 1), nil)
 	}
 
 	names := func(query string) (found, next string) {
@@ -89,7 +89,7 @@ func TestPagesOfProviders(t *testing.T) {
 			PageSize     int    `json:"page_size"`
 			NextStartKey string `json:"next_start_key"`
 		}
-		e.want(200, "GET", aiProvidersPath+query, h, "", &page)
+		e.ask(200, "GET", aiProvidersPath+query, h, "", &page)
 
 		if (query == "") != (page.PageSize == 0) {
 			t.Errorf("%q answers page_size %d", query, page.PageSize)
@@ -114,12 +114,12 @@ func TestPagesOfProviders(t *testing.T) {
 		t.Errorf("the search finds %q", found)
 	}
 
-	e.want(400, "GET", aiProvidersPath+"?page_size=x", h, "", nil)
+	e.ask(400, "GET", aiProvidersPath+"?page_size=x", h, "", nil)
 }
 
 func TestWhoMayChangeProviders(t *testing.T) {
 	e := newEnv(t)
-	made := e.provider(e.of("admin", "demo"))
+	made := e.createProvider(e.as("admin", "demo"))
 	one := aiProvidersPath + "/" + made.ID
 	alice := bearer(e.loginUser("alice").AccessToken)
 	alice["X-Account-ID"] = "demo"
@@ -129,35 +129,35 @@ func TestWhoMayChangeProviders(t *testing.T) {
 		{"DELETE", one}, {"POST", one + "/test"},
 	} {
 		method, path, body := request[0], request[1], request[2]
-		w := e.want(400, method, path, bearer(e.loginUser("admin").AccessToken), body, nil)
+		w := e.ask(400, method, path, bearer(e.loginUser("admin").AccessToken), body, nil)
 		if !strings.Contains(w.Body.String(), "Could not get account ID from context") {
 			t.Errorf("%s %s: %s", method, path, w.Body)
 		}
 
-		e.want(401, method, path, header{"X-Account-ID": "demo"}, body, nil)
-		e.want(401, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, body, nil)
-		e.want(401, method, path, header{"X-Account-ID": "demo", "X-API-Key": e.key}, body, nil)
-		e.want(403, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer " + e.eventsToken("admin")},
+		e.ask(401, method, path, header{"X-Account-ID": "demo"}, body, nil)
+		e.ask(401, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, body, nil)
+		e.ask(401, method, path, header{"X-Account-ID": "demo", "X-API-Key": e.key}, body, nil)
+		e.ask(403, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer " + e.eventsToken("admin")},
 			body, nil)
-		e.want(403, method, path, alice, body, nil)
-		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
-		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
+		e.ask(403, method, path, alice, body, nil)
+		e.ask(404, method, path, e.as("admin", "stranger"), body, nil)
+		e.ask(404, method, path, e.as("admin", "nobody"), body, nil)
 	}
 
-	sub := e.of("admin", "sub")
+	sub := e.as("admin", "sub")
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, providerBody}, {"DELETE", one},
 		{"POST", one + "/test"}} {
-		e.want(404, request[0], request[1], sub, request[2], nil)
+		e.ask(404, request[0], request[1], sub, request[2], nil)
 	}
 
-	if theirs := e.provider(sub); theirs.ID == made.ID {
+	if theirs := e.createProvider(sub); theirs.ID == made.ID {
 		t.Error("two providers have one id")
 	}
 }
 
 func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
+	h := e.as("admin", "demo")
 	for body, want := range map[string]string{
 		`[]`:                      `The body must be a JSON object`,
 		`{"name":"a","name":"b"}`: `"field":"name","code":"repeated"`,
@@ -176,7 +176,7 @@ func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 			1): `"field":"websocket.headers.Authorization","code":"masked"`,
 		strings.Replace(providerBody, `"sampleRate"`, `"sampleRate":1,"x"`, 1): `"field":"media.x","code":"unknown"`,
 	} {
-		w := e.want(400, "POST", aiProvidersPath, h, body, nil)
+		w := e.ask(400, "POST", aiProvidersPath, h, body, nil)
 		if !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "sesame") {
 			t.Errorf("%s\nanswers %s", body, w.Body)
 		}
@@ -184,26 +184,26 @@ func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 
 	form := maps.Clone(h)
 	form["Content-Type"] = "text/plain"
-	e.want(415, "POST", aiProvidersPath, form, providerBody, nil)
-	e.want(413, "POST", aiProvidersPath, h, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`, nil)
+	e.ask(415, "POST", aiProvidersPath, form, providerBody, nil)
+	e.ask(413, "POST", aiProvidersPath, h, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`, nil)
 }
 
 func TestAProvidersTestTellsWhatHappened(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
-	path := aiProvidersPath + "/" + e.provider(h).ID + "/test"
-	if got := e.want(200, "POST", path, h, "", nil).Body.String(); got != `{"ok":true,"connect_ms":12.5,"events":[]}` {
+	h := e.as("admin", "demo")
+	path := aiProvidersPath + "/" + e.createProvider(h).ID + "/test"
+	if got := e.ask(200, "POST", path, h, "", nil).Body.String(); got != `{"ok":true,"connect_ms":12.5,"events":[]}` {
 		t.Errorf("got %s", got)
 	}
 
 	e.ai.report = aiprovider.TestReport{ConnectMS: 3, Events: []string{"start", "media"}, Error: "the provider closed"}
-	if got := e.want(200, "POST", path, h, "",
+	if got := e.ask(200, "POST", path, h, "",
 		nil).Body.String(); got != `{"ok":false,"connect_ms":3,"events":["start","media"],"error":"the provider closed"}` {
 		t.Errorf("got %s", got)
 	}
 
 	e.ai.refuse = fault.Unavailable(nil, 0, "draining")
-	e.want(503, "POST", path, h, "", nil)
+	e.ask(503, "POST", path, h, "", nil)
 }
 
 func TestProvidersWithoutAMasterKey(t *testing.T) {
@@ -217,9 +217,9 @@ func TestProvidersWithoutAMasterKey(t *testing.T) {
 		prometheus.NewRegistry())
 	must(t, err)
 	e := newEnv(t, func(_ *Config, d *Deps) { d.AIProviders = providers })
-	h := e.of("admin", "demo")
-	e.want(503, "POST", aiProvidersPath, h, providerBody, nil)
-	e.want(201, "POST", aiProvidersPath, h,
+	h := e.as("admin", "demo")
+	e.ask(503, "POST", aiProvidersPath, h, providerBody, nil)
+	e.ask(201, "POST", aiProvidersPath, h,
 		strings.Replace(providerBody, `,"headers":{"Authorization":"Bearer sesame"}`, ``, 1), nil)
 }
 

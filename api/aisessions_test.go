@@ -19,16 +19,16 @@ const callUUID = "6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a"
 
 func TestAnnouncingACall(t *testing.T) {
 	e := newEnv(t)
-	id := e.provider(e.of("admin", "demo")).ID
+	id := e.createProvider(e.as("admin", "demo")).ID
 	body := `{"provider_id":"` + id + `","uuid":"` + strings.ToUpper(callUUID) +
 		`","callId":"c","otherLegCallId":"d",` +
 		`"callerIdNumber":"+15551230001","calleeIdNumber":"+15551230002"}`
-	w := e.want(201, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
+	w := e.ask(201, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
 	if got := w.Body.String(); got != `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}` {
 		t.Errorf("got %s", got)
 	}
 
-	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken),
+	e.ask(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken),
 		`{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
 	want := []aiprovider.Announcement{
 		{AccountID: "demo", ProviderID: id, UUID: callUUID, CallID: "c", OtherLegCallID: "d",
@@ -40,12 +40,12 @@ func TestAnnouncingACall(t *testing.T) {
 	}
 
 	e.ai.refuse = fault.Conflict("The UUID is announced already")
-	e.want(409, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
+	e.ask(409, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
 }
 
 func TestAnnouncementsThatAreRefused(t *testing.T) {
 	e := newEnv(t)
-	id := e.provider(e.of("admin", "demo")).ID
+	id := e.createProvider(e.as("admin", "demo")).ID
 	good := `{"provider_id":"` + id + `","uuid":"` + callUUID + `"}`
 	key := header{"X-API-Key": e.key}
 
@@ -65,7 +65,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 		{`}`, `,"callerIdNumber":"` + strings.Repeat("1", 129) + `"}`}: `"callerIdNumber","code":"too_long"`,
 		{`}`, `,"caller":"1"}`}:                                        `"caller","code":"unknown"`,
 	} {
-		w := e.want(400, "POST", "/api/v2/ai_sessions", key, strings.Replace(good, change[0], change[1], 1), nil)
+		w := e.ask(400, "POST", "/api/v2/ai_sessions", key, strings.Replace(good, change[0], change[1], 1), nil)
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%v: %s", change, w.Body)
 		}
@@ -100,8 +100,8 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 
 func TestWhoMayBringACallsAudio(t *testing.T) {
 	e := newEnv(t)
-	id := e.provider(e.of("admin", "demo")).ID
-	subs := e.provider(e.of("admin", "sub")).ID
+	id := e.createProvider(e.as("admin", "demo")).ID
+	subs := e.createProvider(e.as("admin", "sub")).ID
 	stranger, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
@@ -150,7 +150,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 // mod_audio_stream sends an origin, and that of http for an address of TLS.
 func TestACallsSocketIsHandedOver(t *testing.T) {
 	e := newEnv(t)
-	id := e.provider(e.of("admin", "demo")).ID
+	id := e.createProvider(e.as("admin", "demo")).ID
 	server := httptest.NewServer(e.api)
 	defer server.Close()
 

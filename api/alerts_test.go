@@ -1,57 +1,13 @@
 package api
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"trunkline/audit/audittest"
 	"trunkline/identity"
-	"trunkline/ingest/feed"
-	"trunkline/internal/fault"
 )
-
-// fakeFeeds has a feed of every account.
-type fakeFeeds struct{}
-
-func (fakeFeeds) FeedStatuses(_ context.Context, account string) ([]feed.Status, error) {
-	return []feed.Status{
-		{Name: "pbx", Kind: "asterisk", Node: "node-1", State: feed.StateStandby},
-		{Name: "pbx", Kind: "asterisk", Node: "node-2", State: feed.StateConnected, ConnectedAt: 1, Events: 7},
-	}, nil
-}
-
-func (fakeFeeds) CheckFeed(_ context.Context, account, name string) (*feed.CheckResult, error) {
-	if name != "pbx" {
-		return nil, fault.NotFound("Feed not found")
-	}
-	return &feed.CheckResult{
-		Connected: true, Subscription: []string{"agents"},
-		State:    &feed.CheckedState{Agents: 2, Notes: []string{"no devices"}},
-		Event:    &feed.CheckedEvent{Format: "asterisk", Names: []string{account}, Value: json.RawMessage(`{"a":1}`)},
-		Problems: []feed.CheckProblem{{Message: "redundancy", Advice: "set 1"}},
-	}, nil
-}
-
-func TestCheckOfAFeed(t *testing.T) {
-	e := newEnv(t)
-	admin := e.of("admin", "")
-	var result feed.CheckResult
-	e.want(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
-
-	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` ||
-		result.Problems[0].Advice != "set 1" {
-		t.Errorf("%+v", result)
-	}
-
-	e.want(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
-	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 ||
-		!strings.Contains(got[0], "feed:pbx") {
-		t.Errorf("audit %q", got)
-	}
-}
 
 func TestAlertConfig(t *testing.T) {
 	e := newEnv(t)
@@ -64,22 +20,22 @@ func TestAlertConfig(t *testing.T) {
 		}
 		InheritedFrom string `json:"inherited_from"`
 	}
-	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	e.ask(200, "GET", alertConfigPath, admin, "", &config)
 
 	if len(config.Alerts) != 4 || config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
 	}
 
 	const body = `{"alerts":[{"name":"Many wait in sales","when":{"metric":"waiting","above":5,"for_seconds":10},"queues":["sales"]}]}`
-	w := e.want(200, "PUT", alertConfigPath,
+	w := e.ask(200, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if strings.TrimSpace(w.Body.String()) != body || w.Header().Get("ETag") != `"1"` {
 		t.Errorf("%s %s", w.Header(), w.Body)
 	}
 
-	e.want(412, "PUT", alertConfigPath,
+	e.ask(412, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
-	w = e.want(200, "GET", alertConfigPath, admin, "", nil)
+	w = e.ask(200, "GET", alertConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("stored %s", w.Body)
 	}
@@ -94,15 +50,15 @@ func TestAlertConfig(t *testing.T) {
 		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1e999}}]}`:            "alerts[0].when.above",
 		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1},"agents":["a"]}]}`: "alerts[0].agents",
 	} {
-		w := e.want(400, "PUT", alertConfigPath, admin, body, nil)
+		w := e.ask(400, "PUT", alertConfigPath, admin, body, nil)
 		if !strings.Contains(w.Body.String(), fmt.Sprintf("%q", field)) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
 
-	e.want(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
-	e.want(204, "DELETE", alertConfigPath, admin, "", nil)
-	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	e.ask(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
+	e.ask(204, "DELETE", alertConfigPath, admin, "", nil)
+	e.ask(200, "GET", alertConfigPath, admin, "", &config)
 
 	if config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
@@ -153,19 +109,19 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 	must(t, err)
 	alice, sue := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("sue").AccessToken)
 
-	list := func(as header, query string) (p alertPage) {
+	list := func(caller header, query string) (p alertPage) {
 		t.Helper()
-		e.want(200, "GET", alertsPath+query, as, "", &p)
+		e.ask(200, "GET", alertsPath+query, caller, "", &p)
 		return p
 	}
 
-	in := fmt.Sprintf("startDate=%d&endDate=%d", day, day+100)
+	span := fmt.Sprintf("startDate=%d&endDate=%d", day, day+100)
 	for query, want := range map[string]string{
-		"":                                "alert_4:active alert_3:active alert_2:active",
-		"?queue_id=support":               "alert_2:active",
-		"?agent_id=a1":                    "alert_3:active",
-		"?state=ended&" + in:              "alert_1:ended",
-		"?state=all&queue_id=sales&" + in: "alert_1:ended",
+		"":                                  "alert_4:active alert_3:active alert_2:active",
+		"?queue_id=support":                 "alert_2:active",
+		"?agent_id=a1":                      "alert_3:active",
+		"?state=ended&" + span:              "alert_1:ended",
+		"?state=all&queue_id=sales&" + span: "alert_1:ended",
 	} {
 		if got := list(alice, query).String(); got != want {
 			t.Errorf("%s: %s", query, got)
@@ -183,87 +139,7 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 		t.Errorf("pages %s, %s", first, second)
 	}
 
-	e.want(400, "GET", alertsPath+"?state=all", alice, "", nil)
-	e.want(400, "GET", alertsPath+"?"+in, alice, "", nil)
-	e.want(400, "GET", alertsPath+"?state=open", alice, "", nil)
-}
-
-func TestAbandonedCallers(t *testing.T) {
-	e := newEnv(t)
-	const day = int64(figuresDay)
-	put := func(account, call, queue, caller string, at int64) {
-		_, err := e.db.ExecContext(t.Context(),
-			`INSERT INTO figures_abandoned VALUES ($1, $2, $3, 1, $4, 4000, 1, $5, $6, '')`, account, call, (at-4)*1000,
-			at*1000, queue, caller)
-		must(t, err)
-	}
-
-	put("demo", "c1", "sales", "+4930111", day+10)
-	put("demo", "c2", "support", "", day+20)
-	put("demo", "c3", "sales", "=1+1", day+30)
-	put("demo", "c4", "sales", "+4930111", day+90_000)
-	put("sub", "c5", "sales", "1", day+10)
-
-	alice := bearer(e.loginUser("alice").AccessToken)
-	list := func(query string) string {
-		t.Helper()
-		var page struct {
-			Data []struct {
-				CallID string `json:"call_id"`
-				Wait   int64  `json:"wait_ms"`
-				At     int64  `json:"abandoned_at"`
-				Short  bool
-			}
-			Next string `json:"next_start_key"`
-		}
-		e.want(200, "GET", figuresReport("abandoned", query), alice, "", &page)
-		var calls []string
-
-		for _, c := range page.Data {
-			if c.Wait != 4000 || !c.Short || c.At < day {
-				t.Errorf("%+v", c)
-			}
-			calls = append(calls, c.CallID)
-		}
-
-		if page.Next != "" {
-			calls = append(calls, page.Next)
-		}
-
-		return strings.Join(calls, " ")
-	}
-	if all, sales, caller := list(""), list("&queue_id=sales"), list("&caller=%2B4930111"); all != "c3 c2 c1" ||
-		sales != "c3 c1" || caller != "c1" {
-		t.Errorf("%s, %s, %s", all, sales, caller)
-	}
-
-	first := strings.Fields(list("&page_size=2"))
-	if second := list("&page_size=2&start_key=" + first[2]); second != "c1" {
-		t.Errorf("the second page has %s", second)
-	}
-
-	csv := e.want(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
-	want := fmt.Sprintf(
-		"account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n",
-		day+26, day+30)
-	if !strings.HasPrefix(csv, want) || !strings.Contains(csv, ",+4930111,") {
-		t.Errorf("csv %s", csv)
-	}
-
-	audittest.Await(t, e.audit, "demo", "cdr.export", 1)
-}
-
-func TestFeedsAreListed(t *testing.T) {
-	e := newEnv(t)
-	admin := bearer(e.loginUser("admin").AccessToken)
-	var page struct {
-		Data []feed.Status
-		Next string `json:"next_start_key"`
-	}
-	e.want(200, "GET", "/api/v2/feeds?page_size=1",
-		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
-
-	if len(page.Data) != 1 || page.Data[0].Node != "node-1" || page.Next == "" {
-		t.Errorf("%+v", page)
-	}
+	e.ask(400, "GET", alertsPath+"?state=all", alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?"+span, alice, "", nil)
+	e.ask(400, "GET", alertsPath+"?state=open", alice, "", nil)
 }

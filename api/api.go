@@ -18,42 +18,42 @@ import (
 // Deps are the packages that the routes call. All but Auth and Accounts may be nil; the API then has no
 // routes for them.
 type Deps struct {
-	Auth          Authenticator
-	Accounts      Accounts
-	Portal        Portal
-	Sessions      Sessions // required with Portal
-	Directory     Directory
-	OTPs          OTPs // required with Directory
-	Ingest        Ingest
-	Channel       Channel
-	ChannelLogins ChannelLogins // required with Channel
-	ChannelTokens ChannelTokens // required with Channel
-	Encryption    Encryption
-	Recordings    Recordings
-	CallRecording CallRecording
-	LiveRecorder  *recording.Recorder
-	CallListeners CallListeners
-	Roster        Roster              // required with Reports or Figures, where supervisors have queues
-	Reports       Reports             // requires Audit
-	Figures       FigureReports       // requires Audit
-	QueueConfigs  QueueConfigs        // requires Audit
-	AlertConfigs  *stats.QueueConfigs // requires Audit
-	Alerts        Alerts
-	Abandoned     AbandonedReports           // requires Audit
-	Feeds         Feeds                      // requires Audit
-	DeadLetters   *deadletter.AccountLetters // requires Audit
-	Audit         AuditLog
-	Calls         Calls
-	Control       Control
-	Webhooks      Webhooks
-	Explain       Explain
-	AIProviders   AIProviders
-	AIOpener      AIProviderOpener // required with AITester, AIAnnouncer or AIMedia
-	AITester      SessionTester
-	AIAnnouncer   SessionAnnouncer
-	AIMedia       MediaSocket
-	AICalls       CallUpdater
-	Tracer        *tracing.Tracer // nil if tracing is off
+	Auth              Authenticator
+	Accounts          Accounts
+	Portal            Portal
+	Sessions          Sessions // required with Portal
+	Directory         Directory
+	OTPs              OTPs // required with Directory
+	Ingest            Ingest
+	Channel           Channel
+	ChannelLogins     ChannelLogins // required with Channel
+	ChannelTokens     ChannelTokens // required with Channel
+	Encryption        Encryption
+	Recordings        Recordings
+	RecordingPolicies RecordingPolicies
+	LiveRecorder      *recording.Recorder
+	CallListeners     CallListeners
+	Roster            Roster              // required with CallReports or Figures, where supervisors have queues
+	CallReports       CallReports         // requires Audit
+	Figures           FigureReports       // requires Audit
+	QueueConfigs      QueueConfigs        // requires Audit
+	AlertConfigs      *stats.QueueConfigs // requires Audit
+	Alerts            Alerts
+	Abandoned         AbandonedReports           // requires Audit
+	Feeds             Feeds                      // requires Audit
+	DeadLetters       *deadletter.AccountLetters // requires Audit
+	Audit             AuditLog
+	Calls             Calls
+	Control           Control
+	Webhooks          Webhooks
+	Explain           Explain
+	AIProviders       AIProviders
+	AIOpener          AIProviderOpener // required with AITester, AIAnnouncer or AIMedia
+	AITester          SessionTester
+	AIAnnouncer       SessionAnnouncer
+	AIMedia           MediaSocket
+	AICalls           CallUpdater
+	Tracer            *tracing.Tracer // nil if tracing is off
 }
 
 // API handles the requests of the public listener.
@@ -67,7 +67,7 @@ type API struct {
 	echo    *echo.Echo
 
 	strangers *bodyBudget // bodies of requests that are not authenticated
-	callers   *bodyBudget
+	callers   *bodyBudget // of those that are
 }
 
 // New returns the API with the routes of deps.
@@ -85,7 +85,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		return nil, errors.New("api: Directory and OTPs go together")
 	}
 
-	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil ||
+	if (deps.CallReports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil ||
 		deps.Abandoned != nil || deps.Feeds != nil ||
 		deps.DeadLetters != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")

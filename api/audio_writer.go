@@ -24,43 +24,43 @@ func newAudioWriter(c echo.Context, stallTimeout time.Duration) *audioWriter {
 	return &audioWriter{c.Response(), control, &deadline{set: control.SetWriteDeadline, stallTimeout: stallTimeout}, 0}
 }
 
-func (p *audioWriter) WriteHeader(status int) {
+func (w *audioWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest {
-		p.errorStatus = status
+		w.errorStatus = status
 		return
 	}
-	p.ResponseWriter.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(status)
 }
 
-func (p *audioWriter) Write(b []byte) (int, error) {
-	if p.errorStatus != 0 {
+func (w *audioWriter) Write(b []byte) (int, error) {
+	if w.errorStatus != 0 {
 		return len(b), nil
 	}
-	p.deadline.extend()
-	return p.ResponseWriter.Write(b)
+	w.deadline.extend()
+	return w.ResponseWriter.Write(b)
 }
 
 // finish flushes the response and removes the deadline, which would apply to the next
 // response of the connection. It returns a discarded error response as a fault.
-func (p *audioWriter) finish() error {
-	switch p.errorStatus {
+func (w *audioWriter) finish() error {
+	switch w.errorStatus {
 	case 0:
-		p.deadline.extend()
-		_ = p.control.Flush() // the client may have left
-		p.deadline.remove()
+		w.deadline.extend()
+		_ = w.control.Flush() // the client may have left
+		w.deadline.remove()
 		return nil
 	case http.StatusRequestedRangeNotSatisfiable:
-		return p.withNoStore(fault.New(fault.KindRange, "The range is outside of the recording"))
+		return w.withNoStore(fault.New(fault.KindRange, "The range is outside of the recording"))
 	case http.StatusPreconditionFailed:
-		return p.withNoStore(fault.New(fault.KindPrecondition, "The recording has changed"))
+		return w.withNoStore(fault.New(fault.KindPrecondition, "The recording has changed"))
 	default:
-		return p.withNoStore(fault.Internal(nil, "The recording could not be read"))
+		return w.withNoStore(fault.Internal(nil, "The recording could not be read"))
 	}
 }
 
 // withNoStore restores the header Cache-Control, which http.ServeContent removes from error
 // responses, and returns f.
-func (p *audioWriter) withNoStore(f *fault.Error) error {
-	p.Header().Set("Cache-Control", "no-store")
+func (w *audioWriter) withNoStore(f *fault.Error) error {
+	w.Header().Set("Cache-Control", "no-store")
 	return f
 }

@@ -22,19 +22,19 @@ func TestReadsAndRefusalsAreAudited(t *testing.T) {
 	const span = "startDate=1795000000&endDate=1795000900"
 
 	for i := range 3 {
-		e.want(http.StatusOK, "GET", "/api/v2/reports/cdrs?"+span, bearer(alice.AccessToken), "", nil)
+		e.ask(http.StatusOK, "GET", "/api/v2/reports/cdrs?"+span, bearer(alice.AccessToken), "", nil)
 		if i == 0 { // each export is an entry
-			e.want(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span,
+			e.ask(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span,
 				bearer(alice.AccessToken), "", nil)
 		}
 
-		e.want(http.StatusOK, "GET", "/api/v2/audit?"+span, bearer(admin.AccessToken), "", nil)
-		e.want(http.StatusForbidden, "GET", "/api/v2/audit?"+span, bearer(alice.AccessToken), "", nil)
-		e.want(http.StatusForbidden, "GET", accountsPath, header{"X-API-Key": e.key}, "", nil)
+		e.ask(http.StatusOK, "GET", "/api/v2/audit?"+span, bearer(admin.AccessToken), "", nil)
+		e.ask(http.StatusForbidden, "GET", "/api/v2/audit?"+span, bearer(alice.AccessToken), "", nil)
+		e.ask(http.StatusForbidden, "GET", accountsPath, header{"X-API-Key": e.key}, "", nil)
 
 		// for another purpose
-		e.want(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil)
-		e.want(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
+		e.ask(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil)
+		e.ask(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
 	}
 
 	key, err := e.identity.Tokens.AuthenticateKey(t.Context(), e.key)
@@ -64,11 +64,11 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 	alice := e.loginUser("alice")
 	for i := range 3000 {
 		r := header{"Authorization": "Bearer " + alice.AccessToken, "X-Request-ID": fmt.Sprint(i)}
-		e.want(http.StatusForbidden, "GET", "/api/v2/audit?startDate=1&endDate=2", r, "", nil)
+		e.ask(http.StatusForbidden, "GET", "/api/v2/audit?startDate=1&endDate=2", r, "", nil)
 	}
 
 	for i := range 1000 {
-		e.want(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i),
+		e.ask(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i),
 			bearer(alice.AccessToken), "", nil)
 	}
 
@@ -93,7 +93,7 @@ func (spentAudit) Act(context.Context, *audit.Entry, func() error) error {
 func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Audit = spentAudit{d.Audit} })
 	e.storeDeadLetters()
-	admin := e.of("admin", "demo")
+	admin := e.as("admin", "demo")
 
 	for _, r := range [][3]string{
 		{"DELETE", deadLettersPath + "/0:0", ""}, {"POST", deadLettersPath + "/0:1/retry", ""},
@@ -101,15 +101,25 @@ func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 		{"POST", "/api/v2/feeds/pbx/check", ""}, {"PUT", alertConfigPath, `{"alerts":[]}`},
 		{"PUT", queueConfigPath, `{"default":{"service_level_seconds":10,"short_abandon_seconds":5},"queues":[]}`},
 	} {
-		e.want(429, r[0], r[1], admin, r[2], nil)
+		e.ask(429, r[0], r[1], admin, r[2], nil)
 	}
 
 	if _, page := e.openLetters(admin, ""); page.Total != 4 {
 		t.Errorf("%d letters are open", page.Total)
 	}
 
-	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
+	w := e.ask(200, "GET", queueConfigPath, admin, "", nil)
 	if strings.Contains(w.Body.String(), `"service_level_seconds":10,`) {
 		t.Errorf("the configuration was changed: %s", w.Body)
 	}
+}
+
+func TestAnExportThatCannotBeAuditedIsRefused(t *testing.T) {
+	e := newEnv(t)
+	alice := e.as("alice", "demo")
+	if _, err := e.db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
+		t.Fatal(err)
+	}
+	e.ask(500, "GET", cdrReportPath+today()+"&format=csv", alice, "", nil)
+	e.ask(200, "GET", cdrReportPath+today(), alice, "", nil)
 }

@@ -40,12 +40,12 @@ func TestForgedTokens(t *testing.T) {
 		return signed
 	}
 
-	same := func(jwt.MapClaims) {}
+	unchanged := func(jwt.MapClaims) {}
 	for name, token := range map[string]string{
-		"alg none":         sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, same),
+		"alg none":         sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, unchanged),
 		"alg none, no kid": "eyJhbGciOiJub25lIn0." + parts[1] + ".",
-		"another key":      sign(jwt.SigningMethodEdDSA, otherKey, same),
-		"HMAC":             sign(jwt.SigningMethodHS256, []byte("key"), same),
+		"another key":      sign(jwt.SigningMethodEdDSA, otherKey, unchanged),
+		"HMAC":             sign(jwt.SigningMethodHS256, []byte("key"), unchanged),
 		"a later end": sign(jwt.SigningMethodEdDSA, otherKey,
 			func(c jwt.MapClaims) { c["exp"] = time.Now().Add(time.Hour).Unix() }),
 		"no signature": parts[0] + "." + parts[1] + ".",
@@ -60,15 +60,15 @@ func TestForgedTokens(t *testing.T) {
 		"the API key":       e.key,
 	} {
 		t.Run(name, func(t *testing.T) {
-			e.want(401, "POST", "/ucp/v2/logout", bearer(token), "", nil)
-			e.want(401, "GET", channelAPI+"/stats", bearer(token), "", nil)
+			e.ask(401, "POST", "/ucp/v2/logout", bearer(token), "", nil)
+			e.ask(401, "GET", channelPrefix+"/stats", bearer(token), "", nil)
 		})
 	}
 
-	e.want(204, "POST", "/ucp/v2/logout", bearer(good), "", nil)
+	e.ask(204, "POST", "/ucp/v2/logout", bearer(good), "", nil)
 }
 
-func TestCredentialsOf(t *testing.T) {
+func TestRequestCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		header map[string][]string

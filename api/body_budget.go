@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// bodyLimits bound the JSON bodies of one kind of caller.
+// bodyLimits bound the bodies of one kind of caller.
 type bodyLimits struct {
 	bytes  int64 // of a body
 	depth  int   // of nested arrays and objects
@@ -42,7 +42,7 @@ type bodyBudget struct {
 	limits bodyLimits
 
 	mu        sync.Mutex
-	heldBytes int64
+	heldBytes int64            // by all holders now
 	holders   map[string]int64 // bytes held, by address or account
 }
 
@@ -78,9 +78,10 @@ func (b *bodyBudget) giveBack(holder string, n int64) {
 // request's goroutine only.
 type bodyLease struct {
 	strangers, callers *bodyBudget
-	reservations       []takenBytes
+	taken              []takenBytes
 }
 
+// takenBytes are bytes that a holder has to give back to a budget.
 type takenBytes struct {
 	budget *bodyBudget
 	holder string
@@ -101,15 +102,15 @@ func (l *bodyLease) take(budget *bodyBudget, holder string, n int64) error {
 	if !budget.take(holder, n) {
 		return fault.Unavailable(nil, time.Second, "Too many requests with a body at once")
 	}
-	l.reservations = append(l.reservations, takenBytes{budget, holder, n})
+	l.taken = append(l.taken, takenBytes{budget, holder, n})
 	return nil
 }
 
 func (l *bodyLease) release() {
-	for _, t := range l.reservations {
+	for _, t := range l.taken {
 		t.budget.giveBack(t.holder, t.bytes)
 	}
-	l.reservations = nil
+	l.taken = nil
 }
 
 const contextBody = "body"

@@ -15,11 +15,11 @@ import (
 // bytes arrive: a client that only announces a large body holds nothing.
 type bodyReader struct {
 	c      echo.Context
-	source io.Reader
+	source io.Reader // the request's body
 	lease  *bodyLease
-	budget *bodyBudget
-	holder string
-	body   []byte
+	budget *bodyBudget // whose limits apply, and which the bytes are taken from
+	holder string      // in budget
+	body   []byte      // what was read so far
 }
 
 // newBodyReader returns a reader with the limits of the request's caller.
@@ -76,7 +76,7 @@ func (r *bodyReader) read() error {
 	}
 }
 
-// grow makes room for at least one more byte if the body has fewer than most.
+// grow makes room for at least one more byte if the body has fewer than most bytes.
 func (r *bodyReader) grow(most int) error {
 	if len(r.body) < cap(r.body) || len(r.body) >= most {
 		return nil
@@ -94,6 +94,7 @@ func (r *bodyReader) grow(most int) error {
 	return nil
 }
 
+// parse parses what read has read, and takes the memory of its values from the budget.
 func (r *bodyReader) parse() (*jsonObject, error) {
 	o, values, err := parse(r.body, r.budget.limits)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/kafka/kafkatest"
 )
 
-const reportPath = "/api/v2/reports/cdrs"
+const cdrReportPath = "/api/v2/reports/cdrs"
 
 // cdrTopic is one partition of the cdr topic in memory.
 type cdrTopic struct{ *kafkatest.Log }
@@ -32,8 +32,8 @@ func (t cdrTopic) put(rows ...event.CDR) {
 	}
 }
 
-// addReports adds the real index over the test's database.
-func (e *env) addReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
+// addCallReports adds the real index over the test's database.
+func (e *env) addCallReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	e.t.Helper()
 	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.registry, log)
 	must(e.t, err)
@@ -43,48 +43,51 @@ func (e *env) addReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	var running sync.WaitGroup
 	running.Go(func() { _ = indexer.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-	deps.Reports, deps.Audit = index, e.audit
+	deps.CallReports, deps.Audit = index, e.audit
 
 	return index
 }
 
+// callStart is in Unix seconds.
 const callStart = 1_795_000_000
 
-func leg(account, call string, n int64) event.CDR {
+// cdrOfLeg is the record of a leg that began n seconds after callStart.
+func cdrOfLeg(account, call string, n int64) event.CDR {
 	return event.CDR{ID: "202611-" + call, AccountID: account, CallID: call, InteractionID: "i-" + account,
 		To: "+15550001", Timestamp: callStart + n, EndedTime: callStart + n + 5}
 }
 
 func cdrReport(query string) string {
-	return reportPath + "?startDate=" + strconv.Itoa(callStart) + "&endDate=" + strconv.Itoa(callStart+1000) + query
+	return cdrReportPath + "?startDate=" + strconv.Itoa(callStart) + "&endDate=" + strconv.Itoa(callStart+1000) + query
 }
 
-func TestReports(t *testing.T) {
+func TestCallReports(t *testing.T) {
 	e := newEnv(t)
-	found := leg("demo", "b-leg", 3)
+	found := cdrOfLeg("demo", "b-leg", 3)
 	found.OriginationCallID = "oc-1"
 	found.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
-	e.cdr.put(leg("demo", "a-leg", 1), found, leg("demo", "c-leg", 7), leg("stranger", "x", 2), leg("sub", "s-leg", 2))
+	e.cdr.put(cdrOfLeg("demo", "a-leg", 1), found, cdrOfLeg("demo", "c-leg", 7),
+		cdrOfLeg("stranger", "x", 2), cdrOfLeg("sub", "s-leg", 2))
 
 	alice := bearer(e.loginUser("alice").AccessToken)
 	waitFor(t, func() bool {
 		var page cdrindex.Page
-		e.want(200, "GET", cdrReport(""), alice, "", &page)
+		e.ask(200, "GET", cdrReport(""), alice, "", &page)
 		return len(page.Data) == 3
 	})
 
 	var row event.CDR
-	e.want(200, "GET", cdrReport("&origination_call_id=oc-1"), alice, "", &row)
+	e.ask(200, "GET", cdrReport("&origination_call_id=oc-1"), alice, "", &row)
 	if row.CallID != "b-leg" {
 		t.Errorf("found %+v", row)
 	}
 
-	e.want(404, "GET", cdrReport("&origination_call_id=oc-"), alice, "", nil)
-	e.want(404, "GET", cdrReport("&origination_call_id=oc-%25"), alice, "", nil)
+	e.ask(404, "GET", cdrReport("&origination_call_id=oc-"), alice, "", nil)
+	e.ask(404, "GET", cdrReport("&origination_call_id=oc-%25"), alice, "", nil)
 
 	var first, second cdrindex.Page
-	e.want(200, "GET", cdrReport("&page_size=2"), alice, "", &first)
-	e.want(200, "GET", cdrReport("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
+	e.ask(200, "GET", cdrReport("&page_size=2"), alice, "", &first)
+	e.ask(200, "GET", cdrReport("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
 
 	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" ||
 		second.NextStartKey != "" {
@@ -92,8 +95,8 @@ func TestReports(t *testing.T) {
 	}
 
 	for _, w := range []string{
-		e.want(200, "GET", cdrReport("&format=csv"), alice, "", nil).Body.String(),
-		e.want(200, "GET", cdrReport(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "",
+		e.ask(200, "GET", cdrReport("&format=csv"), alice, "", nil).Body.String(),
+		e.ask(200, "GET", cdrReport(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "",
 			nil).Body.String(),
 	} {
 		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
@@ -102,22 +105,22 @@ func TestReports(t *testing.T) {
 		}
 	}
 
-	with := func(account string) header {
+	aliceIn := func(account string) header {
 		return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 	}
 	var page cdrindex.Page
-	e.want(200, "GET", cdrReport(""), with("sub"), "", &page)
+	e.ask(200, "GET", cdrReport(""), aliceIn("sub"), "", &page)
 
 	if len(page.Data) != 1 || page.Data[0].CallID != "s-leg" {
 		t.Errorf("sub has %+v", page.Data)
 	}
 
-	e.want(404, "GET", cdrReport(""), with("stranger"), "", nil)
-	e.want(401, "GET", cdrReport(""), nil, "", nil)
-	e.want(403, "GET", cdrReport(""), bearer(e.eventsToken("alice")), "", nil)
+	e.ask(404, "GET", cdrReport(""), aliceIn("stranger"), "", nil)
+	e.ask(401, "GET", cdrReport(""), nil, "", nil)
+	e.ask(403, "GET", cdrReport(""), bearer(e.eventsToken("alice")), "", nil)
 }
 
-func TestReportRefusals(t *testing.T) {
+func TestCallReportRefusals(t *testing.T) {
 	e := newEnv(t)
 	alice := bearer(e.loginUser("alice").AccessToken)
 	for query, field := range map[string]string{
@@ -128,18 +131,9 @@ func TestReportRefusals(t *testing.T) {
 		"?startDate=1&endDate=2&format=csv&origination_call_id=a":                   "origination_call_id",
 		"?startDate=1&endDate=2&origination_call_id=" + strings.Repeat("a", 10<<10): "origination_call_id",
 	} {
-		w := e.want(400, "GET", reportPath+query, alice, "", nil)
+		w := e.ask(400, "GET", cdrReportPath+query, alice, "", nil)
 		if !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
 			t.Errorf("%.60s: %s", query, w.Body)
-		}
-	}
-}
-
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came true")
 		}
 	}
 }

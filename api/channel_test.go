@@ -24,13 +24,13 @@ var _ Channel = (*fanout.Fanout)(nil)
 
 func TestBothPathSetsLogIn(t *testing.T) {
 	e := newEnv(t)
-	for _, prefix := range []string{channelAPI, channelSocket} {
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
 		var got struct {
 			AccessToken string `json:"access_token"`
 			ExpiresIn   int    `json:"expires_in"`
 		}
 		body := strings.TrimSuffix(loginBody("alice"), "}") + `,"account_ids":["sub"],"event_types":["AGENT_LOGIN"]}`
-		e.want(200, "POST", prefix+"/login", nil, body, &got)
+		e.ask(200, "POST", prefix+"/login", nil, body, &got)
 
 		if got.ExpiresIn != 86400 {
 			t.Errorf("expires_in %d", got.ExpiresIn)
@@ -46,28 +46,28 @@ func TestBothPathSetsLogIn(t *testing.T) {
 func TestAKeyLogsInToTheChannel(t *testing.T) {
 	e := newEnv(t)
 	key := e.keyWith(identity.ScopeSubscribe)
-	for _, prefix := range []string{channelAPI, channelSocket} {
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
 		for _, credential := range []header{{"X-API-Key": key},
 			{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
 			var got sessionView
-			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
+			e.ask(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
 			p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {
 				t.Errorf("principal %+v, %v", p, err)
 			}
 
-			e.want(200, "GET", prefix+"/stats", bearer(got.AccessToken), "", nil)
-			e.want(403, "GET", auditPath+today(), bearer(got.AccessToken), "", nil)
+			e.ask(200, "GET", prefix+"/stats", bearer(got.AccessToken), "", nil)
+			e.ask(403, "GET", auditPath+today(), bearer(got.AccessToken), "", nil)
 		}
 
-		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key + "x"}, `{}`, nil)
-		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key, "Authorization": "Bearer x"}, `{}`, nil)
-		e.want(403, "POST", prefix+"/login", header{"X-API-Key": e.key}, `{}`, nil)
-		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"account_ids":["stranger"]}`, nil)
-		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"otp":"123456"}`, nil)
-		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key},
+		e.ask(401, "POST", prefix+"/login", header{"X-API-Key": key + "x"}, `{}`, nil)
+		e.ask(401, "POST", prefix+"/login", header{"X-API-Key": key, "Authorization": "Bearer x"}, `{}`, nil)
+		e.ask(403, "POST", prefix+"/login", header{"X-API-Key": e.key}, `{}`, nil)
+		e.ask(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"account_ids":["stranger"]}`, nil)
+		e.ask(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"otp":"123456"}`, nil)
+		e.ask(401, "POST", prefix+"/login", header{"X-API-Key": key},
 			`{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
-		e.want(200, "POST", prefix+"/login", header{"X-API-Key": key}, loginBody("alice"), nil)
+		e.ask(200, "POST", prefix+"/login", header{"X-API-Key": key}, loginBody("alice"), nil)
 	}
 
 	logins := audittest.Entries(t, e.audit, "demo", "login apikey:")
@@ -87,15 +87,15 @@ func TestChannelLoginFilters(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got failure
-			e.want(400, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+","+tc.filter+"}",
-				&got)
+			e.ask(400, "POST", channelPrefix+"/login", nil,
+				strings.TrimSuffix(loginBody("alice"), "}")+","+tc.filter+"}", &got)
 			if len(got.Errors) != 1 || got.Errors[0].Field != tc.field || got.Errors[0].Code != tc.code {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
 
-	e.want(200, "POST", channelAPI+"/login", nil,
+	e.ask(200, "POST", channelPrefix+"/login", nil,
 		strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
 }
 
@@ -105,15 +105,15 @@ func TestLoginsTakeNullAsAbsent(t *testing.T) {
 	const nulls = `{"username":"alice","password":"` + password +
 		`","domain":null,"otp":null,"account_ids":null,"event_types":null,"queue_ids":null,"agent_ids":null,"call_ids":null,"names":null}`
 
-	for _, prefix := range []string{channelAPI, channelSocket} {
-		e.want(200, "POST", prefix+"/login", nil, nulls, nil)
-		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"names":null`, `"names":[null]`, 1), nil)
-		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"domain":null`, `"domain":""`, 1), nil)
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
+		e.ask(200, "POST", prefix+"/login", nil, nulls, nil)
+		e.ask(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"names":null`, `"names":[null]`, 1), nil)
+		e.ask(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"domain":null`, `"domain":""`, 1), nil)
 	}
 
-	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`,
+	e.ask(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`,
 		nil)
-	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`"}`, nil)
+	e.ask(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`"}`, nil)
 }
 
 func TestHealthAndStats(t *testing.T) {
@@ -122,13 +122,13 @@ func TestHealthAndStats(t *testing.T) {
 	e.channel.clients = []fanout.Client{{ID: "c1", AccountID: "demo", ConnectedAt: 1, LastPing: 2}}
 	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
 
-	for _, prefix := range []string{channelAPI, channelSocket} {
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
 		var health struct {
 			Status    string `json:"status"`
 			Total     int    `json:"total_connections"`
 			Timestamp int64  `json:"timestamp"`
 		}
-		e.want(200, "GET", prefix+"/health", nil, "", &health)
+		e.ask(200, "GET", prefix+"/health", nil, "", &health)
 
 		if health.Status != "degraded" || health.Total != 3 ||
 			time.Since(time.Unix(health.Timestamp, 0)) > time.Minute {
@@ -136,7 +136,7 @@ func TestHealthAndStats(t *testing.T) {
 		}
 
 		for _, token := range []string{events, portal} {
-			w := e.want(200, "GET", prefix+"/stats", bearer(token), "", nil)
+			w := e.ask(200, "GET", prefix+"/stats", bearer(token), "", nil)
 			if !strings.HasPrefix(w.Body.String(),
 				`{"total_connections":1,"clients":[{"id":"c1","account_id":"demo","connected_at":1,"last_ping":2}],"timestamp":`) {
 				t.Errorf("stats %s", w.Body)
@@ -146,12 +146,12 @@ func TestHealthAndStats(t *testing.T) {
 			}
 		}
 
-		e.want(401, "GET", prefix+"/stats", nil, "", nil)
-		e.want(401, "GET", prefix+"/stats", header{"X-API-Key": e.key}, "", nil)
+		e.ask(401, "GET", prefix+"/stats", nil, "", nil)
+		e.ask(401, "GET", prefix+"/stats", header{"X-API-Key": e.key}, "", nil)
 	}
 
 	e.channel.clients = nil
-	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(),
+	if w := e.ask(200, "GET", channelPrefix+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(),
 		`"clients":[]`) {
 		t.Errorf("stats %s", w.Body)
 	}
@@ -174,29 +174,30 @@ func TestSnapshot(t *testing.T) {
 		`"queues":[{"account_id":"demo","queue_id":"q","waiting":1,"longest_wait_since":2,"talking":0,"agents":{"talking":1}}]}`
 	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
 
-	for _, prefix := range []string{channelAPI, channelSocket} {
-		if w := e.want(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
+		if w := e.ask(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
 			t.Errorf("got %s", w.Body)
 		}
 		if e.channel.caller.AccountID != "demo" || e.channel.caller.Username != "alice" {
 			t.Errorf("asked for %+v", e.channel.caller)
 		}
 
-		e.want(401, "GET", prefix+"/snapshot", nil, "", nil)
-		e.want(401, "GET", prefix+"/snapshot", header{"X-API-Key": e.key}, "", nil)
-		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
-		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
+		e.ask(401, "GET", prefix+"/snapshot", nil, "", nil)
+		e.ask(401, "GET", prefix+"/snapshot", header{"X-API-Key": e.key}, "", nil)
+		e.ask(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
+		e.ask(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
 	}
 
 	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{},
 		Calls: []fanout.SnapshotCall{}, Queues: []fanout.SnapshotQueue{}}
-	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(),
+	if w := e.ask(200, "GET", channelPrefix+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(),
 		`"event_id":""`) {
 		t.Errorf("got %s", w.Body)
 	}
 
 	e.channel.refuse = fault.Unavailable(nil, time.Second, "not complete yet")
-	if w := e.want(503, "GET", channelAPI+"/snapshot", bearer(events), "", nil); w.Header().Get("Retry-After") != "1" {
+	w := e.ask(503, "GET", channelPrefix+"/snapshot", bearer(events), "", nil)
+	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 	}
 }
@@ -217,9 +218,9 @@ func TestSubscriptionRefusals(t *testing.T) {
 		{errors.New("the secret reason"), 500, nil},
 	} {
 		e.channel.refuse = tc.err
-		for _, path := range []string{channelAPI + "/ws", channelSocket, channelAPI + "/stream",
-			channelSocket + "/stream"} {
-			w := e.want(tc.status, "GET", path, nil, "", nil)
+		for _, path := range []string{channelPrefix + "/ws", channelWSPrefix, channelPrefix + "/stream",
+			channelWSPrefix + "/stream"} {
+			w := e.ask(tc.status, "GET", path, nil, "", nil)
 			for name, value := range tc.header {
 				if got := w.Header().Get(name); got != value {
 					t.Errorf("%s: %s: %q", path, name, got)
@@ -268,18 +269,19 @@ func TestSocketOverARealConnection(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	e := newEnv(t)
-	if w := e.want(200, "GET", channelAPI+"/stream?token=sesame", nil, "", nil); w.Body.String() != "data: {}\n\n" {
+	if w := e.ask(200, "GET", channelPrefix+"/stream?token=sesame", nil, "", nil); w.Body.String() != "data: {}\n\n" {
 		t.Errorf("%q", w.Body)
 	}
 }
 
-func TestWithoutTheRole(t *testing.T) {
+// A role that does not run here leaves its fields of Deps nil.
+func TestANodeWithoutTheRolesHasNoneOfTheirRoutes(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) {
 		d.Channel, d.ChannelLogins, d.ChannelTokens, d.Ingest, d.Portal, d.Sessions = nil, nil, nil, nil, nil, nil
 	})
 	var got failure
 
-	for _, path := range []string{channelAPI + "/health", channelSocket, "/ucp/v2/login"} {
+	for _, path := range []string{channelPrefix + "/health", channelWSPrefix, "/ucp/v2/login"} {
 		w := httptest.NewRecorder()
 		e.api.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		must(t, json.Unmarshal(w.Body.Bytes(), &got))
@@ -295,27 +297,47 @@ func TestChannelLogout(t *testing.T) {
 	session := e.loginUser("alice")
 	exchange := func() string {
 		var s sessionView
-		e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(session.AccessToken), `{}`, &s)
+		e.ask(http.StatusOK, "POST", channelPrefix+"/login", bearer(session.AccessToken), `{}`, &s)
 		return s.AccessToken
 	}
 
-	for _, prefix := range []string{channelAPI, channelSocket} {
+	for _, prefix := range []string{channelPrefix, channelWSPrefix} {
 		other := e.eventsToken("alice")
 		for name, token := range map[string]string{"password": e.eventsToken("alice"), "exchange": exchange()} {
-			e.want(http.StatusNoContent, "POST", prefix+"/logout", bearer(token), "", nil)
+			e.ask(http.StatusNoContent, "POST", prefix+"/logout", bearer(token), "", nil)
 			for _, path := range []string{"/snapshot", "/stats"} {
 				if w := e.do("GET", prefix+path, bearer(token), ""); w.Code != http.StatusUnauthorized {
 					t.Errorf("%s%s after a logout, %s: %d", prefix, path, name, w.Code)
 				}
 			}
 
-			e.want(http.StatusUnauthorized, "POST", prefix+"/logout", bearer(token), "", nil)
+			e.ask(http.StatusUnauthorized, "POST", prefix+"/logout", bearer(token), "", nil)
 		}
 
-		e.want(http.StatusOK, "GET", prefix+"/stats", bearer(other), "", nil)
-		e.want(http.StatusForbidden, "POST", prefix+"/logout", bearer(session.AccessToken), "", nil)
-		e.want(http.StatusUnauthorized, "POST", prefix+"/logout", header{"X-API-Key": e.key}, "", nil)
+		e.ask(http.StatusOK, "GET", prefix+"/stats", bearer(other), "", nil)
+		e.ask(http.StatusForbidden, "POST", prefix+"/logout", bearer(session.AccessToken), "", nil)
+		e.ask(http.StatusUnauthorized, "POST", prefix+"/logout", header{"X-API-Key": e.key}, "", nil)
 	}
 
 	exchange() // the portal session is as it was
+}
+
+func TestChannelTokenForAPortalToken(t *testing.T) {
+	e := newEnv(t)
+	for _, path := range []string{channelPrefix + "/login", channelWSPrefix + "/login"} {
+		portal := e.loginUser("alice")
+		var channel sessionView
+		e.ask(200, "POST", path, bearer(portal.AccessToken), `{"event_types":["AGENT_LOGIN"]}`, &channel)
+		e.ask(200, "GET", channelPrefix+"/stats", bearer(channel.AccessToken), "", nil)
+		e.ask(400, "POST", path, bearer(portal.AccessToken), `{"event_types":["NOPE"]}`, nil)
+		e.ask(403, "POST", path, bearer(channel.AccessToken), `{}`, nil)
+		e.ask(401, "POST", path, bearer("x.y.z"), `{}`, nil)
+		e.ask(400, "POST", path, nil, `{}`, nil)
+
+		// Credentials in the body take precedence over all others.
+		e.ask(200, "POST", path, bearer("stale"), loginBody("bob"), nil)
+		e.ask(204, "POST", "/ucp/v2/logout", bearer(portal.AccessToken), "", nil)
+		e.ask(401, "GET", channelPrefix+"/stats", bearer(channel.AccessToken), "", nil)
+		e.ask(401, "POST", path, bearer(portal.AccessToken), `{}`, nil)
+	}
 }

@@ -18,7 +18,7 @@ import (
 type origins struct {
 	log            *slog.Logger
 	allowedOrigins map[string]bool // in lower case
-	any            bool
+	allowsAll      bool            // the setting has anyOrigin
 
 	mu            sync.Mutex
 	warnedOrigins map[string]bool // refused origins that the log has named
@@ -30,7 +30,7 @@ const maxWarnedOrigins = 100
 func newOrigins(allowed []string, log *slog.Logger) *origins {
 	o := &origins{log: log, allowedOrigins: map[string]bool{}, warnedOrigins: map[string]bool{}}
 	for _, origin := range allowed {
-		o.any = o.any || origin == anyOrigin
+		o.allowsAll = o.allowsAll || origin == anyOrigin
 		o.allowedOrigins[strings.ToLower(origin)] = true
 	}
 	return o
@@ -64,7 +64,7 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c) // without a header that lets the page read it
 		}
 
-		if o.any {
+		if o.allowsAll {
 			origin = anyOrigin
 		}
 
@@ -92,7 +92,7 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 // way. A proxy that ends TLS says so in X-Forwarded-Proto, which no browser sets; behind one
 // that does not, either scheme is the request's own.
 func (o *origins) admits(r *http.Request, origin string) bool {
-	if o.any || o.allowedOrigins[strings.ToLower(origin)] {
+	if o.allowsAll || o.allowedOrigins[strings.ToLower(origin)] {
 		return true
 	}
 	u, err := url.Parse(origin)

@@ -37,15 +37,15 @@ func (e *env) addDeadLetters(deps *Deps, c *kafka.Cluster, p *kafka.Producer) {
 			}})
 	deps.DeadLetters = deadletter.NewAccountLetters(letters, e.identity.Directory.Tree,
 		feedAccounts{e.identity.Directory})
-	e.deadLog = c
+	e.broker = c
 }
 
 // storeDeadLetters stores dead letters of demo, of sub below it, of another tenant, of a feed's event of sub, of
 // nobody, and one that cannot be sent back.
 func (e *env) storeDeadLetters() {
 	e.t.Helper()
-	must(e.t, e.deadLog.EnsureTopics(e.t.Context(), topics.All(1)))
-	p := e.deadLog.NewProducer(kafka.ProducerConfig{})
+	must(e.t, e.broker.EnsureTopics(e.t.Context(), topics.All(1)))
+	p := e.broker.NewProducer(kafka.ProducerConfig{})
 	defer func() { must(e.t, p.Close(e.t.Context())) }()
 
 	for i, l := range []struct{ key, topic, names string }{
@@ -83,7 +83,7 @@ type deadLetterRows struct {
 
 func (e *env) openLetters(h header, query string) (reasons string, page deadLetterRows) {
 	e.t.Helper()
-	e.want(200, "GET", deadLettersPath+query, h, "", &page)
+	e.ask(200, "GET", deadLettersPath+query, h, "", &page)
 	for _, row := range page.Data {
 		reasons += strings.TrimPrefix(row.Reason, "reason ")
 	}
@@ -95,17 +95,17 @@ func (e *env) openLetters(h header, query string) (reasons string, page deadLett
 func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 	e := newEnv(t)
 	e.storeDeadLetters()
-	admin := e.of("admin", "")
+	admin := e.as("admin", "")
 	reasons, page := e.openLetters(admin, "")
 	if reasons != "5310" && len(reasons) != 4 || page.Total != 4 || page.Kinds["kind1"] != 3 ||
 		page.Kinds["kind0"] != 1 || !page.Complete {
 		t.Errorf("demo sees %s: %+v", reasons, page)
 	}
-	if reasons, _ := e.openLetters(e.of("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
+	if reasons, _ := e.openLetters(e.as("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
 		t.Errorf("sub has %s", reasons)
 	}
 
-	e.want(404, "GET", deadLettersPath, e.of("admin", "stranger"), "", nil)
+	e.ask(404, "GET", deadLettersPath, e.as("admin", "stranger"), "", nil)
 	if reasons, page := e.openLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" ||
 		page.NextStartKey != "" || page.Total != 1 {
 		t.Errorf("filtered: %s %+v", reasons, page)
@@ -117,66 +117,66 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 
 	for _, other := range []string{"0:2", "0:4", "0:99", "9:0"} { // of another tenant, of nobody, and none
 		for _, request := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/retry"}} {
-			e.want(404, request[0], deadLettersPath+"/"+other+request[1], admin, "", nil)
+			e.ask(404, request[0], deadLettersPath+"/"+other+request[1], admin, "", nil)
 		}
 	}
 
 	for _, request := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/retry"}} {
 		for _, forged := range []string{"x", "0:1@1", "-1:0", "0:-1", "0:99999999999999999999"} {
-			w := e.want(400, request[0], deadLettersPath+"/"+forged+request[1], admin, "", nil)
+			w := e.ask(400, request[0], deadLettersPath+"/"+forged+request[1], admin, "", nil)
 			if !strings.Contains(w.Body.String(), `"field":"position"`) {
 				t.Errorf("%s: %s", forged, w.Body)
 			}
 		}
 	}
 
-	e.want(403, "GET", deadLettersPath, e.of("alice", ""), "", nil)
+	e.ask(403, "GET", deadLettersPath, e.as("alice", ""), "", nil)
 }
 
 func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 	e := newEnv(t)
 	e.storeDeadLetters()
-	admin := e.of("admin", "")
+	admin := e.as("admin", "")
 	var row struct {
 		Key   string
 		Value struct{ N int }
 	}
-	e.want(200, "GET", deadLettersPath+"/0:1", admin, "", &row)
+	e.ask(200, "GET", deadLettersPath+"/0:1", admin, "", &row)
 
 	if row.Key != "sub" || row.Value.N != 1 {
 		t.Errorf("the letter is %+v", row)
 	}
 
-	e.want(204, "DELETE", deadLettersPath+"/0:0", admin, "", nil)
-	e.want(204, "POST", deadLettersPath+"/0:1/retry", admin, "", nil)
+	e.ask(204, "DELETE", deadLettersPath+"/0:0", admin, "", nil)
+	e.ask(204, "POST", deadLettersPath+"/0:1/retry", admin, "", nil)
 	for _, again := range []string{"0:0", "0:1"} {
-		e.want(409, "DELETE", deadLettersPath+"/"+again, admin, "", nil)
-		e.want(409, "POST", deadLettersPath+"/"+again+"/retry", admin, "", nil)
+		e.ask(409, "DELETE", deadLettersPath+"/"+again, admin, "", nil)
+		e.ask(409, "POST", deadLettersPath+"/"+again+"/retry", admin, "", nil)
 	}
 
-	e.want(409, "POST", deadLettersPath+"/0:5/retry", admin, "", nil) // nothing reads cc.evt as raw records
+	e.ask(409, "POST", deadLettersPath+"/0:5/retry", admin, "", nil) // nothing reads cc.evt as raw records
 
 	var sent struct{ Sent int }
-	e.want(200, "POST", deadLettersPath+"/retry", admin, `{"kind":"kind0"}`, &sent)
+	e.ask(200, "POST", deadLettersPath+"/retry", admin, `{"kind":"kind0"}`, &sent)
 	if sent.Sent != 0 {
 		t.Errorf("%d of kind0 sent", sent.Sent)
 	}
 
-	e.want(200, "POST", deadLettersPath+"/retry", admin, `{}`, &sent)
+	e.ask(200, "POST", deadLettersPath+"/retry", admin, `{}`, &sent)
 	if sent.Sent != 1 {
 		t.Errorf("%d sent", sent.Sent)
 	}
 
-	e.want(400, "POST", deadLettersPath+"/retry", admin, `{"kinds":1}`, nil)
+	e.ask(400, "POST", deadLettersPath+"/retry", admin, `{"kinds":1}`, nil)
 	if reasons, page := e.openLetters(admin, ""); reasons != "5" || page.Total != 1 {
 		t.Errorf("open: %s", reasons)
 	}
 
 	// The feed's event has the account that the directory gives its domain.
 	var keys []string
-	_, next, err := e.deadLog.Offsets(t.Context(), event.TopicRaw, 0)
+	_, next, err := e.broker.Offsets(t.Context(), event.TopicRaw, 0)
 	must(t, err)
-	must(t, e.deadLog.Scan(t.Context(), event.TopicRaw, 0, 0, next,
+	must(t, e.broker.Scan(t.Context(), event.TopicRaw, 0, 0, next,
 		func(r *kafka.Record) { keys = append(keys, string(r.Key)+string(r.Value)) }))
 
 	if got := strings.Join(keys, " "); got != `sub{"n":1} sub{"n":3}` {

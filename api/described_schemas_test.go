@@ -135,10 +135,10 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 		}
 	}
 
-	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
+	for _, format := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
 		"generic", "freeswitch.resync"} {
-		if seen[string(event.QueueCall)+" "+of] == 0 || seen[string(event.AgentState)+" "+of] == 0 {
-			t.Errorf("%s: no golden of both types: %v", of, seen)
+		if seen[string(event.QueueCall)+" "+format] == 0 || seen[string(event.AgentState)+" "+format] == 0 {
+			t.Errorf("%s: no golden of both types: %v", format, seen)
 		}
 	}
 
@@ -380,7 +380,7 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	}
 }
 
-func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
+func TestCallRecordsAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cdr.json")
 	five := int64(5)
 	full := event.CDR{
@@ -438,6 +438,21 @@ func TestCallRecordFieldsAreDescribed(t *testing.T) {
 
 		for name := range described.Properties {
 			t.Errorf("%s: %s is no field of a call record", where, name)
+		}
+	}
+}
+
+func TestGenericEventsAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "generic.json")
+	for text, want := range map[string]bool{
+		`{"type":"AGENT_LOGIN"}`: true,
+		`{"type":"AGENT_LOGIN","account_id":"a","timestamp":1,"data":{"x":1},"more":1}`: true,
+		`{"type":"nope"}`: false,
+		`{}`:              false,
+		`{"type":"AGENT_LOGIN","account_id":"' OR 1=1"}`: false,
+	} {
+		if got := validateText(t, s, []byte(text)) == nil; got != want {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestDescriptionsAsJSON(t *testing.T) {
 	e := newEnv(t)
 	for _, name := range []string{"openapi", "asyncapi"} {
-		w := e.want(200, "GET", "/"+name+".json", nil, "", nil)
+		w := e.ask(200, "GET", "/"+name+".json", nil, "", nil)
 		if got := w.Header().Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/report"
 )
 
-// manager is the header of a key of an account with the scope admin.
-func (e *env) manager(account string) header {
+// adminKeyHeader is the header of a key of an account with the scope admin.
+func (e *env) adminKeyHeader(account string) header {
 	e.t.Helper()
 	key, _, err := e.identity.Directory.CreateAPIKey(e.t.Context(),
 		identity.NewAPIKey{Account: account, Scopes: []identity.Scope{identity.ScopeAdmin}})
@@ -25,9 +25,9 @@ func (e *env) manager(account string) header {
 // get again.
 func (e *env) etag(path string, h header) string {
 	e.t.Helper()
-	tag := e.want(200, "GET", path, h, "", nil).Header().Get("ETag")
-	e.want(200, "GET", path, withHeader(h, "If-None-Match", `"another"`), "", nil)
-	w := e.want(304, "GET", path, withHeader(h, "If-None-Match", `"another", W/`+tag), "", nil)
+	tag := e.ask(200, "GET", path, h, "", nil).Header().Get("ETag")
+	e.ask(200, "GET", path, withHeader(h, "If-None-Match", `"another"`), "", nil)
+	w := e.ask(304, "GET", path, withHeader(h, "If-None-Match", `"another", W/`+tag), "", nil)
 	if w.Body.Len() != 0 || w.Header().Get("ETag") != tag || w.Header().Get("Content-Type") != "" {
 		e.t.Errorf("304 with %v %s", w.Header(), w.Body)
 	}
@@ -38,7 +38,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 	e := newEnv(t)
 	admin := bearer(e.loginUser("admin").AccessToken)
 	var page report.Page[accountView]
-	e.want(200, "GET", accountsPath, admin, "", &page)
+	e.ask(200, "GET", accountsPath, admin, "", &page)
 
 	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" ||
 		page.Data[1].ParentID != "demo" {
@@ -46,7 +46,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 	}
 
 	var made accountView
-	w := e.want(201, "POST", accountsPath, admin,
+	w := e.ask(201, "POST", accountsPath, admin,
 		`{"name":"Branch","domain":"Branch.Demo.Local","time_zone":"Europe/Berlin"}`, &made)
 	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.demo.local" ||
 		w.Header().Get("Location") != accountsPath+"/"+made.ID {
@@ -59,19 +59,19 @@ func TestAccountsOverHTTP(t *testing.T) {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
 
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+	e.ask(200, "PUT", path, withHeader(admin, "If-Match", tag),
 		`{"id":"`+made.ID+`","name":"Office","domain":"branch.demo.local","parent_id":"sub"}`, &made)
 	if made.Name != "Office" || made.ParentID != "sub" {
 		t.Errorf("%+v", made)
 	}
 
-	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.demo.local"}`, nil)
-	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local"}`, &made)
+	e.ask(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.demo.local"}`, nil)
+	e.ask(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local"}`, &made)
 	if made.ParentID != "sub" || made.TimeZone != "Europe/Berlin" {
 		t.Errorf("absent fields change the account: %+v", made)
 	}
 
-	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local","time_zone":"Asia/Tokyo"}`, &made)
+	e.ask(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local","time_zone":"Asia/Tokyo"}`, &made)
 	if made.TimeZone != "Asia/Tokyo" {
 		t.Errorf("%+v", made)
 	}
@@ -89,28 +89,28 @@ func TestAccountsOverHTTP(t *testing.T) {
 		`{"name":"X","domain":"x.demo.local","root":true}`:     400,
 		`{"name":"X","domain":"x.demo.local","time_zone":"X"}`: 400,
 	} {
-		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 &&
+		if w := e.ask(status, "POST", accountsPath, admin, body, nil); status == 409 &&
 			strings.Contains(w.Body.String(), "stranger") {
 			t.Errorf("a conflict names another's account: %s", w.Body)
 		}
 	}
 
-	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.demo.local"}`, nil)
-	w = e.want(400, "PUT", accountsPath+"/sub", admin,
+	e.ask(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.demo.local"}`, nil)
+	w = e.ask(400, "PUT", accountsPath+"/sub", admin,
 		`{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
 	if !strings.Contains(w.Body.String(), `"field":"parent_id"`) {
 		t.Errorf("an account below itself: %s", w.Body)
 	}
 
-	e.want(409, "PUT", accountsPath+"/demo", admin, `{"name":"demo","domain":"demo.local","parent_id":"sub"}`, nil)
-	e.want(200, "PUT", accountsPath+"/demo", admin, `{"name":"Demo","domain":"demo.local"}`, nil)
-	e.want(409, "DELETE", accountsPath+"/demo", admin, "", nil)
-	e.want(409, "DELETE", accountsPath+"/sub", admin, "", nil) // it has an account below it
-	e.want(400, "DELETE", path+"?purge=later", admin, "", nil)
-	e.want(412, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
-	e.want(404, "DELETE", path, admin, "", nil)
-	e.want(204, "DELETE", accountsPath+"/sub", admin, "", nil)
+	e.ask(409, "PUT", accountsPath+"/demo", admin, `{"name":"demo","domain":"demo.local","parent_id":"sub"}`, nil)
+	e.ask(200, "PUT", accountsPath+"/demo", admin, `{"name":"Demo","domain":"demo.local"}`, nil)
+	e.ask(409, "DELETE", accountsPath+"/demo", admin, "", nil)
+	e.ask(409, "DELETE", accountsPath+"/sub", admin, "", nil) // it has an account below it
+	e.ask(400, "DELETE", path+"?purge=later", admin, "", nil)
+	e.ask(412, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", tag), "", nil)
+	e.ask(204, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.ask(404, "DELETE", path, admin, "", nil)
+	e.ask(204, "DELETE", accountsPath+"/sub", admin, "", nil)
 
 	for account, want := range map[string]string{"demo": "account.create user:", "sub": "account.update user:"} {
 		if got := audittest.Entries(t, e.audit, account, want); !slices.ContainsFunc(got, func(line string) bool {
@@ -127,7 +127,7 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	admin := bearer(session.AccessToken)
 	const users = accountsPath + "/demo/users"
 	var made userView
-	e.want(201, "POST", users, admin, `{"username":"Anna","presence_id":"2001"}`, &made)
+	e.ask(201, "POST", users, admin, `{"username":"Anna","presence_id":"2001"}`, &made)
 
 	if made.Role != identity.RoleUser || len(made.Password) < 20 {
 		t.Errorf("%+v", made)
@@ -135,13 +135,13 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 
 	login := func(status int, secret string) {
 		t.Helper()
-		e.want(status, "POST", "/ucp/v2/login", nil,
+		e.ask(status, "POST", "/ucp/v2/login", nil,
 			`{"username":"anna","password":"`+secret+`","domain":"demo.local"}`, nil)
 	}
 
 	login(200, made.Password)
 	path := users + "/" + made.ID
-	w := e.want(200, "GET", path, admin, "", nil)
+	w := e.ask(200, "GET", path, admin, "", nil)
 	if strings.Contains(w.Body.String(), "password") {
 		t.Errorf("a user shows a password: %s", w.Body)
 	}
@@ -150,7 +150,7 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	var names []string
 	for next := "?page_size=2"; next != ""; {
 		page = report.Page[userView]{}
-		e.want(200, "GET", users+next, admin, "", &page)
+		e.ask(200, "GET", users+next, admin, "", &page)
 		for _, one := range page.Data {
 			names = append(names, one.Username)
 		}
@@ -166,51 +166,51 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	}
 
 	for _, query := range []string{"?page_size=0", "?page_size=1001", "?page_size=x", "?start_key=*"} {
-		e.want(400, "GET", users+query, admin, "", nil)
+		e.ask(400, "GET", users+query, admin, "", nil)
 	}
 
 	var phone deviceView
-	e.want(201, "POST", path+"/devices", admin, `{"name":"desk"}`, &phone)
+	e.ask(201, "POST", path+"/devices", admin, `{"name":"desk"}`, &phone)
 	var phones report.Page[deviceView]
-	e.want(200, "GET", path+"/devices", admin, "", &phones)
+	e.ask(200, "GET", path+"/devices", admin, "", &phones)
 
 	if phone.Password == "" || len(phones.Data) != 1 || phones.Data[0].Password != "" || phones.Data[0].ID != phone.ID {
 		t.Errorf("%+v %+v", phone, phones)
 	}
 
-	e.want(404, "DELETE", users+"/"+session.User.ID+"/devices/"+phone.ID, admin, "", nil)
-	e.want(422, "POST", users+"/"+session.User.ID+"/devices", admin, `{}`, nil)
-	e.want(204, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
-	e.want(404, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
+	e.ask(404, "DELETE", users+"/"+session.User.ID+"/devices/"+phone.ID, admin, "", nil)
+	e.ask(422, "POST", users+"/"+session.User.ID+"/devices", admin, `{}`, nil)
+	e.ask(204, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
+	e.ask(404, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
 
-	e.want(201, "POST", path+"/otp", admin, "", nil)
+	e.ask(201, "POST", path+"/otp", admin, "", nil)
 	login(401, made.Password)
-	e.want(204, "DELETE", path+"/otp", admin, "", nil)
+	e.ask(204, "DELETE", path+"/otp", admin, "", nil)
 
 	tag := w.Header().Get("ETag")
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+	e.ask(200, "PUT", path, withHeader(admin, "If-Match", tag),
 		`{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
-	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"user"}`, nil)
+	e.ask(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"user"}`, nil)
 	login(401, made.Password)
 	login(200, "a long new password")
-	e.want(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
+	e.ask(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
 
 	for _, body := range []string{`{"role":"root"}`, `{"role":"user","password":"short"}`,
 		`{"role":"user","username":"other"}`, `{"presence_id":"1"}`, `{"role":"user","account_id":"sub"}`} {
-		e.want(400, "PUT", path, admin, body, nil)
+		e.ask(400, "PUT", path, admin, body, nil)
 	}
 
-	e.want(409, "POST", users, admin, `{"username":"ANNA"}`, nil)
-	e.want(400, "POST", users, admin, `{"username":"eve","password":""}`, nil)
-	e.want(400, "POST", users, admin, `{"username":"eve","password":"password1"}`, nil)
+	e.ask(409, "POST", users, admin, `{"username":"ANNA"}`, nil)
+	e.ask(400, "POST", users, admin, `{"username":"eve","password":""}`, nil)
+	e.ask(400, "POST", users, admin, `{"username":"eve","password":"password1"}`, nil)
 
 	myself := users + "/" + session.User.ID
-	e.want(409, "DELETE", myself, admin, "", nil)
-	e.want(409, "PUT", myself, admin, `{"role":"user"}`, nil)
-	e.want(200, "PUT", myself, admin, `{"role":"admin"}`, nil)
-	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
-	e.want(404, "GET", path, admin, "", nil)
+	e.ask(409, "DELETE", myself, admin, "", nil)
+	e.ask(409, "PUT", myself, admin, `{"role":"user"}`, nil)
+	e.ask(200, "PUT", myself, admin, `{"role":"admin"}`, nil)
+	e.ask(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
+	e.ask(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.ask(404, "GET", path, admin, "", nil)
 
 	if got := audittest.Entries(t, e.audit, "demo",
 		"user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
@@ -223,7 +223,7 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	admin := bearer(e.loginUser("admin").AccessToken)
 	end := e.clock.Now().Add(time.Hour).Unix()
 	var made keyView
-	e.want(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
+	e.ask(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
 
 	if made.AccountID != "demo" || !slices.Equal(made.Scopes, []identity.Scope{"subscribe", "read"}) ||
 		made.ExpiresAt != 0 {
@@ -231,25 +231,25 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	}
 
 	key, path := header{"X-API-Key": made.Key}, keysPath+"/"+made.ID
-	e.want(200, "POST", channelAPI+"/login", key, `{}`, nil)
-	e.want(403, "GET", keysPath, key, "", nil)
-	w := e.want(200, "GET", path, admin, "", nil)
+	e.ask(200, "POST", channelPrefix+"/login", key, `{}`, nil)
+	e.ask(403, "GET", keysPath, key, "", nil)
+	w := e.ask(200, "GET", path, admin, "", nil)
 	if strings.Contains(w.Body.String(), made.Key) {
 		t.Error("the key is shown again")
 	}
 
 	tag := w.Header().Get("ETag")
 	var changed keyView
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+	e.ask(200, "PUT", path, withHeader(admin, "If-Match", tag),
 		`{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
 
 	if changed.Name != "sales" || changed.ExpiresAt != end {
 		t.Errorf("%+v", changed)
 	}
 
-	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
-	e.want(403, "POST", channelAPI+"/login", key, `{}`, nil)
-	e.want(200, "PUT", path, admin, `{"scopes":["read"]}`, &changed)
+	e.ask(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
+	e.ask(403, "POST", channelPrefix+"/login", key, `{}`, nil)
+	e.ask(200, "PUT", path, admin, `{"scopes":["read"]}`, &changed)
 
 	if changed.ExpiresAt != end {
 		t.Error("an absent expires_at changes it")
@@ -258,41 +258,41 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	for _, body := range []string{`{}`, `{"scopes":[]}`, `{"scopes":["root"]}`, `{"scopes":["read"],"expires_at":1}`,
 		`{"scopes":["read"],"expires_at":-1}`,
 		`{"scopes":["read"],"account_id":"sub"}`, `{"scopes":["read"],"key":"tk_x"}`} {
-		e.want(400, "PUT", path, admin, body, nil)
+		e.ask(400, "PUT", path, admin, body, nil)
 	}
 
 	e.clock.Add(time.Hour)
 	admin = bearer(e.loginUser("admin").AccessToken)
-	e.want(401, "GET", reportPath+today(), key, "", nil)
+	e.ask(401, "GET", cdrReportPath+today(), key, "", nil)
 
 	// as it was read
-	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil)
-	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
-	e.want(200, "GET", reportPath+today(), key, "", nil)
-	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
-	e.want(401, "GET", reportPath+today(), key, "", nil)
-	e.want(404, "DELETE", path, admin, "", nil)
+	e.ask(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil)
+	e.ask(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
+	e.ask(200, "GET", cdrReportPath+today(), key, "", nil)
+	e.ask(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
+	e.ask(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.ask(401, "GET", cdrReportPath+today(), key, "", nil)
+	e.ask(404, "DELETE", path, admin, "", nil)
 
 	// A key manages keys of its account and those below, and does not remove itself.
-	manager := e.manager("demo")
+	manager := e.adminKeyHeader("demo")
 	var keys report.Page[keyView]
-	e.want(200, "GET", keysPath, manager, "", &keys)
+	e.ask(200, "GET", keysPath, manager, "", &keys)
 	its := keysPath + "/" +
 		keys.Data[slices.IndexFunc(keys.Data,
 			func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
-	e.want(409, "DELETE", its, manager, "", nil)
-	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
+	e.ask(409, "DELETE", its, manager, "", nil)
+	e.ask(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
 
 	// the default has more than the key
-	e.want(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil)
-	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{"scopes":["admin"]}`, &made)
+	e.ask(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil)
+	e.ask(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{"scopes":["admin"]}`, &made)
 	if made.AccountID != "sub" || !slices.Equal(made.Scopes, []identity.Scope{"admin"}) {
 		t.Errorf("%+v", made)
 	}
 
-	e.want(404, "GET", keysPath+"/"+made.ID, withHeader(manager, "X-Account-ID", "demo"), "", nil)
-	e.want(200, "GET", keysPath+"/"+made.ID, manager, "", nil)
+	e.ask(404, "GET", keysPath+"/"+made.ID, withHeader(manager, "X-Account-ID", "demo"), "", nil)
+	e.ask(200, "GET", keysPath+"/"+made.ID, manager, "", nil)
 }
 
 // TestTheDirectoryIsClosedToOthers tries every route of the directory on objects of
@@ -301,7 +301,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	e := newEnv(t)
 	admin := e.loginUser("admin")
 	var above keyView
-	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
+	e.ask(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
 	foreign, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password, river", PresenceID: "1"})
 	must(t, err)
@@ -313,7 +313,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	must(t, err)
 	before := audittest.Entries(t, e.audit, "stranger", "")
 
-	sub, plain := e.manager("sub"), bearer(e.loginUser("alice").AccessToken)
+	sub, plain := e.adminKeyHeader("sub"), bearer(e.loginUser("alice").AccessToken)
 	bodies := map[string]string{
 		"POST " + accountsPath:                              `{"name":"X","domain":"x.example"}`,
 		"PUT " + accountsPath + "/:id":                      `{"name":"X","domain":"x.example"}`,
@@ -334,11 +334,11 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		}
 
 		mine := fill("demo", admin.User.ID, above.ID)
-		e.want(403, r.method, mine, plain, body, nil)
-		e.want(403, r.method, mine, header{"X-API-Key": e.key}, body, nil)
-		e.want(401, r.method, mine, nil, body, nil)
-		e.want(401, r.method, mine, bearer(admin.RefreshToken), body, nil)
-		e.want(403, r.method, mine, bearer(e.eventsToken("admin")), body, nil)
+		e.ask(403, r.method, mine, plain, body, nil)
+		e.ask(403, r.method, mine, header{"X-API-Key": e.key}, body, nil)
+		e.ask(401, r.method, mine, nil, body, nil)
+		e.ask(401, r.method, mine, bearer(admin.RefreshToken), body, nil)
+		e.ask(403, r.method, mine, bearer(e.eventsToken("admin")), body, nil)
 
 		if !strings.Contains(r.path, ":") {
 			continue
@@ -359,17 +359,17 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		}
 	}
 
-	e.want(404, "GET", keysPath, withHeader(sub, "X-Account-ID", "demo"), "", nil)
-	e.want(404, "POST", keysPath, withHeader(sub, "X-Account-ID", "stranger"), `{}`, nil)
-	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
+	e.ask(404, "GET", keysPath, withHeader(sub, "X-Account-ID", "demo"), "", nil)
+	e.ask(404, "POST", keysPath, withHeader(sub, "X-Account-ID", "stranger"), `{}`, nil)
+	e.ask(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
 	var page report.Page[accountView]
-	e.want(200, "GET", accountsPath, sub, "", &page)
+	e.ask(200, "GET", accountsPath, sub, "", &page)
 
 	if len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
 		t.Errorf("accounts %+v", page)
 	}
 
-	e.want(204, "DELETE", accountsPath+"/sub/users/"+below.ID, sub, "", nil)
+	e.ask(204, "DELETE", accountsPath+"/sub/users/"+below.ID, sub, "", nil)
 	if after := audittest.Entries(t, e.audit, "stranger", ""); !slices.Equal(before, after) {
 		t.Errorf("entries of the stranger: %q", after)
 	}
@@ -388,12 +388,12 @@ func TestListsAreSearched(t *testing.T) {
 		"/api/v2/webhooks?search=nothing":          0,
 	} {
 		var page struct{ Data []struct{ ID string } }
-		e.want(200, "GET", path, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
+		e.ask(200, "GET", path, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
 		if len(page.Data) != want {
 			t.Errorf("%s has %+v", path, page.Data)
 		}
 	}
 
-	e.want(400, "GET", "/api/v2/accounts?search=", admin, "", nil)
-	e.want(400, "GET", "/api/v2/accounts/demo/users/nobody/devices?search=x", admin, "", nil)
+	e.ask(400, "GET", "/api/v2/accounts?search=", admin, "", nil)
+	e.ask(400, "GET", "/api/v2/accounts/demo/users/nobody/devices?search=x", admin, "", nil)
 }

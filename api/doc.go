@@ -22,7 +22,7 @@
 //   - routes.go: every route
 //   - auth.go, visible_rows.go, middleware.go: who calls, what rows it sees, and what is done with
 //     every request
-//   - cors.go, known_query.go: pages of other origins; parameters that no route knows
+//   - cors.go, unknown_parameters.go: pages of other origins; parameters that no route knows
 //   - decode_body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
@@ -37,7 +37,7 @@
 //     routes_aisessions.go, routes_twilio.go: calls, providers that listen to them, actions on agents and
 //     calls, AI providers and sessions
 //   - routes_recordings.go, stream_deadline.go, audio_writer.go, routes_encryption.go,
-//     routes_callrecording.go: recordings, slow uploads and downloads of them, their encryption, and
-//     which calls are recorded
+//     routes_recording_policy.go, routes_live_recording.go: recordings, slow uploads and downloads of them,
+//     their encryption, which calls are recorded, and the recording of a call in progress
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves
 package api

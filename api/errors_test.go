@@ -54,10 +54,10 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 	}
 
-	w := e.want(405, "DELETE", "/ucp/v2/login", nil, "", nil)
+	w := e.ask(405, "DELETE", "/ucp/v2/login", nil, "", nil)
 	if allow := w.Header().Get("Allow"); !strings.Contains(allow, "POST") {
 		t.Errorf("Allow %q", allow)
 	}
 
-	e.want(405, "GET", "/api/v2/ingest/generic", nil, "", nil)
+	e.ask(405, "GET", "/api/v2/ingest/generic", nil, "", nil)
 }

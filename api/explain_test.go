@@ -43,7 +43,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 	id := event.FirstID(time.Now(), 3)
 	path := "/api/v2/events/" + id.String() + "/explain"
 	h := bearer(e.loginUser("admin").AccessToken)
-	e.want(200, "GET", path, h, "", nil)
+	e.ask(200, "GET", path, h, "", nil)
 
 	now := time.UnixMilli(1_795_169_706_125)
 	f.answer = &explain.Explanation{
@@ -87,7 +87,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 		for _, account := range []explain.AccountFrom{explain.AccountFromRecord, explain.AccountFromKey} {
 			f.answer.Account = explain.Account{ID: "demo", From: account}
 			var got explanationView
-			e.want(200, "GET", path+"?client=c&user=bob", h, "", &got)
+			e.ask(200, "GET", path+"?client=c&user=bob", h, "", &got)
 
 			if got.Event.Position != "3:7" || got.Raw.At != 1795169706.125 || got.Complete ||
 				!slices.Equal(got.Missing, []string{"b"}) ||
@@ -106,18 +106,18 @@ func TestWhoMayAskForAnExplanation(t *testing.T) {
 	e := newEnv(t)
 	f := e.explain
 	path := "/api/v2/events/" + event.FirstID(time.Now(), 0).String() + "/explain"
-	e.want(401, "GET", path, nil, "", nil)
-	e.want(403, "GET", path, bearer(e.loginUser("bob").AccessToken), "", nil)
-	e.want(403, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, "", nil)
-	e.want(403, "GET", path, bearer(e.eventsToken("admin")), "", nil)
+	e.ask(401, "GET", path, nil, "", nil)
+	e.ask(403, "GET", path, bearer(e.loginUser("bob").AccessToken), "", nil)
+	e.ask(403, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, "", nil)
+	e.ask(403, "GET", path, bearer(e.eventsToken("admin")), "", nil)
 
 	if f.asked != (explain.Question{}) {
 		t.Errorf("a refused request asks %+v", f.asked)
 	}
 
-	e.want(200, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}, "", nil)
+	e.ask(200, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}, "", nil)
 	h := bearer(e.loginUser("admin").AccessToken)
-	if w := e.want(400, "GET", "/api/v2/events/cc_evt_1/explain", h, "", nil); !strings.Contains(w.Body.String(),
+	if w := e.ask(400, "GET", "/api/v2/events/cc_evt_1/explain", h, "", nil); !strings.Contains(w.Body.String(),
 		`"field":"id"`) {
 		t.Errorf("a wrong id: %s", w.Body)
 	}
@@ -125,6 +125,6 @@ func TestWhoMayAskForAnExplanation(t *testing.T) {
 	for _, err := range []error{fault.NotFound("Event not found"), fault.New(fault.KindGone, "gone"),
 		fault.Unavailable(nil, time.Second, "away")} {
 		f.err = err
-		e.want(statuses[fault.KindOf(err)], "GET", path, h, "", nil)
+		e.ask(statuses[fault.KindOf(err)], "GET", path, h, "", nil)
 	}
 }

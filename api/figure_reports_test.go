@@ -68,7 +68,7 @@ func TestFigureReports(t *testing.T) {
 	alice := bearer(e.loginUser("alice").AccessToken)
 
 	var page figuresPage
-	e.want(200, "GET", figuresReport("queues", "&interval=3600"), alice, "", &page)
+	e.ask(200, "GET", figuresReport("queues", "&interval=3600"), alice, "", &page)
 	if len(page.Data) != 3 || page.Data[0].QueueID != "=1+1" || page.Data[1].QueueID != "sales" ||
 		page.PageSize != 50 || page.NextStartKey != "" ||
 		page.Data[2].QueueID != "support" || page.Data[2].Offered != 8 || page.Data[2].Seconds != 3600 ||
@@ -77,7 +77,7 @@ func TestFigureReports(t *testing.T) {
 	}
 
 	page = figuresPage{}
-	e.want(200, "GET", figuresReport("agents", "&interval=86400&agent_id=support"), alice, "", &page)
+	e.ask(200, "GET", figuresReport("agents", "&interval=86400&agent_id=support"), alice, "", &page)
 	if len(page.Data) != 1 || page.Data[0].AgentID != "support" || page.Data[0].LoggedIn != 1_800_000 ||
 		page.Data[0].Reasons["lunch"] != 1_200_000 {
 		t.Errorf("%+v", page)
@@ -86,7 +86,7 @@ func TestFigureReports(t *testing.T) {
 	for query, want := range map[string]string{"&by=queue": "=1+1:4 sales:2 support:8", "&by=interval": ":4 :4 :6",
 		"&by=queue&queue_id=sales": "sales:2"} {
 		page = figuresPage{}
-		e.want(200, "GET", figuresReport("queues", query), alice, "", &page)
+		e.ask(200, "GET", figuresReport("queues", query), alice, "", &page)
 		var got []string
 
 		for _, row := range page.Data {
@@ -99,8 +99,8 @@ func TestFigureReports(t *testing.T) {
 	}
 
 	first, second := figuresPage{}, figuresPage{}
-	e.want(200, "GET", figuresReport("queues", "&page_size=3"), alice, "", &first)
-	e.want(200, "GET", figuresReport("queues", "&page_size=3&start_key="+first.NextStartKey), alice, "", &second)
+	e.ask(200, "GET", figuresReport("queues", "&page_size=3"), alice, "", &first)
+	e.ask(200, "GET", figuresReport("queues", "&page_size=3&start_key="+first.NextStartKey), alice, "", &second)
 
 	if len(first.Data) != 3 || len(second.Data) != 1 || second.Data[0].QueueID != "support" ||
 		second.Data[0].Start != figuresDay || second.NextStartKey != "" {
@@ -108,8 +108,8 @@ func TestFigureReports(t *testing.T) {
 	}
 
 	for _, w := range []string{
-		e.want(200, "GET", figuresReport("queues", "&format=csv"), alice, "", nil).Body.String(),
-		e.want(200, "GET", figuresReport("queues", ""), header{"X-API-Key": e.key, "Accept": "text/csv"}, "",
+		e.ask(200, "GET", figuresReport("queues", "&format=csv"), alice, "", nil).Body.String(),
+		e.ask(200, "GET", figuresReport("queues", ""), header{"X-API-Key": e.key, "Accept": "text/csv"}, "",
 			nil).Body.String(),
 	} {
 		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
@@ -126,20 +126,20 @@ func TestFigureReportsOfAnotherAccount(t *testing.T) {
 	alice := bearer(e.loginUser("alice").AccessToken)
 
 	for _, kind := range []string{"queues", "agents"} {
-		with := func(account string) header {
+		aliceIn := func(account string) header {
 			return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 		}
 		var page figuresPage
-		e.want(200, "GET", figuresReport(kind, ""), with("sub"), "", &page)
+		e.ask(200, "GET", figuresReport(kind, ""), aliceIn("sub"), "", &page)
 
 		if len(page.Data) != 1 || page.Data[0].AccountID != "sub" {
 			t.Errorf("%s of sub: %+v", kind, page.Data)
 		}
 
-		e.want(404, "GET", figuresReport(kind, ""), with("stranger"), "", nil)
-		e.want(404, "GET", figuresReport(kind, ""), with("nobody"), "", nil)
-		e.want(401, "GET", figuresReport(kind, ""), nil, "", nil)
-		e.want(403, "GET", figuresReport(kind, ""), bearer(e.eventsToken("alice")), "", nil)
+		e.ask(404, "GET", figuresReport(kind, ""), aliceIn("stranger"), "", nil)
+		e.ask(404, "GET", figuresReport(kind, ""), aliceIn("nobody"), "", nil)
+		e.ask(401, "GET", figuresReport(kind, ""), nil, "", nil)
+		e.ask(403, "GET", figuresReport(kind, ""), bearer(e.eventsToken("alice")), "", nil)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		for kind, want := range map[string][]string{"queues": c.queues, "agents": c.agents} {
 			for _, by := range []string{"", "&by=" + strings.TrimSuffix(kind, "s")} {
 				var page figuresPage
-				e.want(200, "GET", figuresReport(kind, by), h, "", &page)
+				e.ask(200, "GET", figuresReport(kind, by), h, "", &page)
 				var got []string
 
 				for _, row := range page.Data {
@@ -183,7 +183,7 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			}
 
 			var sum figuresPage
-			e.want(200, "GET", figuresReport(kind, "&by=interval"), h, "", &sum)
+			e.ask(200, "GET", figuresReport(kind, "&by=interval"), h, "", &sum)
 			if len(sum.Data) != min(1, len(want)) ||
 				kind == "queues" && len(want) > 0 && sum.Data[0].Offered != int64(len(want)) {
 				t.Errorf("%s sees sums of the %s %+v, of %q", name, kind, sum.Data, want)
@@ -197,7 +197,7 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	}
 
 	auditor := e.userWith("auditor", "demo", identity.RoleAuditor, "", identity.Limits{})
-	e.want(403, "GET", figuresReport("queues", ""), auditor, "", nil)
+	e.ask(403, "GET", figuresReport("queues", ""), auditor, "", nil)
 }
 
 func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
@@ -213,7 +213,7 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 
 	alice := bearer(e.loginUser("alice").AccessToken)
 	var utc, tokyo figuresPage
-	e.want(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
+	e.ask(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
 
 	waitFor(t, func() bool { // the directory follows
 		w := e.do("GET", figuresReport("queues", "&interval=86400"),
@@ -237,7 +237,7 @@ func TestFigureReportRefusals(t *testing.T) {
 		"?startDate=1&endDate=2&interval=60": "interval", "?startDate=1&endDate=2&by=day": "by",
 	} {
 		for _, kind := range []string{"queues", "agents"} {
-			w := e.want(400, "GET", "/api/v2/reports/"+kind+query, alice, "", nil)
+			w := e.ask(400, "GET", "/api/v2/reports/"+kind+query, alice, "", nil)
 			if !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
 				t.Errorf("%s%s: %s", kind, query, w.Body)
 			}

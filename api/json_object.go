@@ -22,9 +22,9 @@ const (
 // jsonObject reads a JSON object member by member and collects every error, so that a
 // client learns all of them at once:
 //
-//	login := credentials{
-//		Username: body.String("username", required),
-//		Accounts: body.Strings("account_ids", optional),
+//	filter := identity.Filter{
+//		AccountIDs: body.Strings("account_ids", optional),
+//		Names:      body.Strings("names", optional),
 //	}
 //	if err := body.Err(invalidBody); err != nil {
 //		return err
@@ -70,7 +70,7 @@ func (o *jsonObject) fault(name, code, message string) {
 	}
 }
 
-// lookUp returns a member; nil if it is absent.
+// lookUp returns a member, whether or not it was read before; nil if it is absent.
 func (o *jsonObject) lookUp(name string) (found jsonscan.Value) {
 	o.raw.Each(func(key []byte, value jsonscan.Value) {
 		if string(key) == name {
@@ -97,7 +97,7 @@ func (o *jsonObject) member(name string, need requirement) jsonscan.Value {
 	return found
 }
 
-// memberOfKind is take for a member that must be of a kind. For another one, including null,
+// memberOfKind is member for one that must be of a kind. For another one, including null,
 // it adds an error and returns nil.
 func (o *jsonObject) memberOfKind(name string, need requirement, kind jsonscan.Kind, want string) jsonscan.Value {
 	found := o.member(name, need)

@@ -35,10 +35,10 @@ func TestKazoosStorageGoesStraightIn(t *testing.T) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 
-		e.want(200, "GET", recordingsPath+"/"+stored.RecordingID, e.recorder(), "", nil)
-		e.want(204, "DELETE", recordingsPath+"/"+stored.RecordingID, e.recorder(), "", nil)
+		e.ask(200, "GET", recordingsPath+"/"+stored.RecordingID, e.recorderHeader(), "", nil)
+		e.ask(204, "DELETE", recordingsPath+"/"+stored.RecordingID, e.recorderHeader(), "", nil)
 	}
 
-	e.want(400, "PUT", recordingsPath+"/call_recording_a%2Fb.mp3", e.recorder(), "audio", nil)
-	e.want(400, "PUT", recordingsPath+"/call-1?interaction_id=", e.recorder(), "audio", nil)
+	e.ask(400, "PUT", recordingsPath+"/call_recording_a%2Fb.mp3", e.recorderHeader(), "audio", nil)
+	e.ask(400, "PUT", recordingsPath+"/call-1?interaction_id=", e.recorderHeader(), "audio", nil)
 }

@@ -24,11 +24,11 @@ func (e *env) keyWith(scopes ...identity.Scope) string {
 func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 	e := newEnv(t)
 	all := identity.Scopes()
-	with, without := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
+	onlyScope, lackingScope := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
 
 	for _, scope := range all {
-		with[scope] = e.keyWith(scope)
-		without[scope] = e.keyWith(
+		onlyScope[scope] = e.keyWith(scope)
+		lackingScope[scope] = e.keyWith(
 			slices.DeleteFunc(identity.Scopes(), func(other identity.Scope) bool { return other == scope })...)
 	}
 
@@ -57,13 +57,13 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 		if isOpen(operation) || r.longLived && r.scope == "" { // the channel authenticates its subscribers itself
 			continue
 		}
-		if code, body := answer(without[r.scope]); code != 403 && (r.scope != "" || code != 401) {
+		if code, body := answer(lackingScope[r.scope]); code != 403 && (r.scope != "" || code != 401) {
 			t.Errorf("%s with every scope but %q: %d %s", name, r.scope, code, body)
 		}
 		if r.scope == "" {
 			continue
 		}
-		if code, body := answer(with[r.scope]); code == 401 || strings.Contains(body, "have the scope") {
+		if code, body := answer(onlyScope[r.scope]); code == 401 || strings.Contains(body, "have the scope") {
 			t.Errorf("%s with the scope %s alone: %d %s", name, r.scope, code, body)
 		}
 	}
@@ -106,9 +106,9 @@ func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 	key, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", ExpiresAt: e.clock.Now().Add(time.Hour)})
 	must(t, err)
-	e.want(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
+	e.ask(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	e.clock.Add(time.Hour)
-	w := e.want(401, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
+	w := e.ask(401, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	if !strings.Contains(w.Body.String(), "expired") || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("%s %v", w.Body, w.Header())
 	}
@@ -117,7 +117,7 @@ func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 	e := newEnv(t)
 	var made keyView
-	e.want(http.StatusCreated, "POST", keysPath, e.of("admin", ""), `{"name":"recordings"}`, &made)
+	e.ask(http.StatusCreated, "POST", keysPath, e.as("admin", ""), `{"name":"recordings"}`, &made)
 
 	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
 		t.Errorf("scopes %v", made.Scopes)
@@ -125,6 +125,6 @@ func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 
 	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2",
 		"/api/v2/audit?startDate=1&endDate=2", accountsPath} {
-		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
+		e.ask(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
 	}
 }

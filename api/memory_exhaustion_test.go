@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"trunkline/identity"
 )
 
 // hostileBody is a body of about size bytes that becomes many maps where it is decoded
@@ -114,8 +112,8 @@ func watchMemory() (stop func() (growth uint64)) {
 	}
 }
 
-// from2 is a client with another address than the attackers have.
-func from2() *http.Client {
+// otherClient is a client with another address than the attackers have.
+func otherClient() *http.Client {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 }
@@ -175,8 +173,8 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 		{"POST", "/ucp/v2/login/refresh"},
 		{"POST", "/ucp/v2/otp"},
 		{"PUT", "/ucp/v2/otp"},
-		{"POST", channelAPI + "/login"},
-		{"POST", channelSocket + "/login"},
+		{"POST", channelPrefix + "/login"},
+		{"POST", channelWSPrefix + "/login"},
 		{"POST", "/api/v2/ingest/freeswitch"},
 		{"PUT", "/ucp/v2/password"},
 		{"POST", accountsPath},
@@ -187,7 +185,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 			server := httptest.NewServer(e.api)
 			defer server.Close()
 
-			client := from2()
+			client := otherClient()
 			defer client.CloseIdleConnections()
 
 			headers, hostile := jsonHeader, hostileBody
@@ -225,100 +223,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				t.Errorf("memory grew by %d MB; answers: %v", grown>>20, statuses)
 			}
 
-			e.want(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+			e.ask(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
 		})
-	}
-}
-
-// The budget of bodies is for all of one address and of all addresses, and is returned.
-func TestBodyBudget(t *testing.T) {
-	budget := newBodyBudget(bodyLimits{heldBytes: 100, shares: 4})
-	for i, tc := range []struct {
-		holder string
-		bytes  int64
-		want   bool
-	}{
-		{"a", 25, true}, {"a", 1, false}, {"b", 25, true}, {"c", 25, true}, {"d", 20, true}, {"e", 6, false},
-		{"e", 5, true},
-	} {
-		if got := budget.take(tc.holder, tc.bytes); got != tc.want {
-			t.Errorf("%d: %s took %d: %v", i, tc.holder, tc.bytes, got)
-		}
-	}
-
-	budget.giveBack("a", 25)
-	if !budget.take("a", 10) || len(budget.holders) != 5 {
-		t.Errorf("after a return: %v", budget.holders)
-	}
-}
-
-// Every request returns what it took.
-func TestBodiesAreReturnedToTheBudget(t *testing.T) {
-	e := newEnv(t)
-	e.want(200, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
-	e.want(400, "POST", "/ucp/v2/login", nil, hostileBody(10<<10), nil)
-	e.want(400, "POST", "/ucp/v2/login", nil, "{", nil)
-	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
-	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
-
-	if e.api.strangers.heldBytes != 0 || e.api.callers.heldBytes != 0 ||
-		len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
-		t.Errorf("held: %d and %d bytes", e.api.strangers.heldBytes, e.api.callers.heldBytes)
-	}
-}
-
-// A login by header may have filters of up to 1 MiB; one by password may not, whatever
-// header it sends along.
-func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
-	e := newEnv(t)
-	ids := make([]string, 900)
-	for i := range ids {
-		ids[i] = fmt.Sprintf(`"queue-%035d"`, i)
-	}
-
-	filter := `"queue_ids":[` + strings.Join(ids, ",") + `]`
-	session := e.loginUser("alice")
-	withKey, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
-		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
-	must(t, err)
-	ingestOnly, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
-		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeIngest}})
-	must(t, err)
-	withPassword := strings.TrimSuffix(loginBody("alice"), "}") + "," + filter + "}"
-
-	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
-		e.want(200, "POST", path, bearer(session.AccessToken), "{"+filter+"}", nil)
-		e.want(200, "POST", path, header{"X-API-Key": withKey}, "{"+filter+"}", nil)
-		e.want(403, "POST", path, header{"X-API-Key": ingestOnly}, "{"+filter+"}", nil)
-		e.want(401, "POST", path, bearer("x.y.z"), "{"+filter+"}", nil)
-		e.want(413, "POST", path, nil, withPassword, nil)
-		e.want(413, "POST", path, bearer(session.AccessToken), withPassword, nil)
-	}
-}
-
-// A client that announces a body and does not send it holds no more than a first buffer.
-func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
-	e := newEnv(t)
-	server := httptest.NewServer(e.api)
-	defer server.Close()
-
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	must(t, err)
-	defer func() { _ = conn.Close() }()
-
-	_, err = io.WriteString(conn, "POST /ucp/v2/login HTTP/1.1\r\nHost: x\r\nContent-Length: 16000\r\n\r\n{")
-	must(t, err)
-	held := func() int64 {
-		e.api.strangers.mu.Lock()
-		defer e.api.strangers.mu.Unlock()
-		return e.api.strangers.heldBytes
-	}
-
-	for end := time.Now().Add(patience); held() == 0 && time.Now().Before(end); {
-		runtime.Gosched()
-	}
-
-	if got := held(); got != firstReadBytes {
-		t.Errorf("%d bytes held", got)
 	}
 }

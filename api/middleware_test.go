@@ -112,15 +112,15 @@ func TestWhatIsLogged(t *testing.T) {
 }
 
 func TestIngestAndSocketsHaveTheirOwnTime(t *testing.T) {
-	in := ingestFunc(func(ctx context.Context) {
+	deadlineCheck := ingestFunc(func(ctx context.Context) {
 		if _, limited := ctx.Deadline(); limited {
 			t.Error("ingest is under requestTimeout")
 		}
 	})
 
-	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = in })
-	e.want(202, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, nil)
-	e.want(200, "GET", channelAPI+"/stream", nil, "", nil)
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = deadlineCheck })
+	e.ask(202, "POST", "/api/v2/ingest/generic", e.keyHeader(""), `{}`, nil)
+	e.ask(200, "GET", channelPrefix+"/stream", nil, "", nil)
 
 	if _, limited := e.channel.requests[0].HTTP.Context().Deadline(); limited {
 		t.Error("the channel is under requestTimeout")
@@ -146,7 +146,7 @@ func TestRequestID(t *testing.T) {
 		"é":                           false,
 		`"><script>alert(1)</script>`: false,
 	} {
-		w := e.want(200, "GET", channelAPI+"/health", header{"X-Request-ID": given}, "", nil)
+		w := e.ask(200, "GET", channelPrefix+"/health", header{"X-Request-ID": given}, "", nil)
 		got := w.Header().Get("X-Request-ID")
 		if got == "" || (got == given) != kept {
 			t.Errorf("%q became %q", given, got)
@@ -177,10 +177,10 @@ func TestSecurityHeaders(t *testing.T) {
 func TestAccessLogKeepsSecretsOut(t *testing.T) {
 	e := newEnv(t)
 	token := e.eventsToken("alice")
-	e.want(200, "GET", channelAPI+"/stats", bearer(token), "", nil)
-	e.want(400, "GET", channelAPI+"/stats?sesame=sesame", bearer(token), "", nil)
-	e.want(202, "POST", "/api/v2/ingest/generic", e.keyed(""), `{"a":"sesame"}`, nil)
-	e.want(401, "POST", "/ucp/v2/login", nil, `{"username":"sesame","password":"sesame","domain":"sesame"}`, nil)
+	e.ask(200, "GET", channelPrefix+"/stats", bearer(token), "", nil)
+	e.ask(400, "GET", channelPrefix+"/stats?sesame=sesame", bearer(token), "", nil)
+	e.ask(202, "POST", "/api/v2/ingest/generic", e.keyHeader(""), `{"a":"sesame"}`, nil)
+	e.ask(401, "POST", "/ucp/v2/login", nil, `{"username":"sesame","password":"sesame","domain":"sesame"}`, nil)
 	log := e.log.String()
 
 	for _, secret := range []string{"sesame", token, e.key, password} {
@@ -216,12 +216,12 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 	e.do("GET", "/nope", nil, "")
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, httptest.NewRequest("MADEUP0", "/nope", nil))
-	e.want(401, "POST", "/api/v2/ingest/x", nil, "", nil)
+	e.ask(401, "POST", "/api/v2/ingest/x", nil, "", nil)
 	before := series()
 
 	for i := range 20 {
 		e.do("GET", "/nope"+strconv.Itoa(i), nil, "")
-		e.want(401, "POST", "/api/v2/ingest/x"+strconv.Itoa(i), nil, "", nil)
+		e.ask(401, "POST", "/api/v2/ingest/x"+strconv.Itoa(i), nil, "", nil)
 		e.api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("MADEUP"+strconv.Itoa(i), "/nope", nil))
 	}
 

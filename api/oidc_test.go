@@ -29,32 +29,32 @@ func TestBothLoginsAcceptAProvidersToken(t *testing.T) {
 	e, p := newProviderEnv(t)
 	token := p.Token(map[string]any{"exp": e.clock.Now().Add(10 * time.Minute).Unix()})
 	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", bearer(token), `{}`, &s)
+	e.ask(200, "POST", "/ucp/v2/login", bearer(token), `{}`, &s)
 
 	if s.User.Username != "carol" || s.User.AccountID != "demo" || s.ExpiresIn > 600 || s.RefreshToken == "" {
 		t.Errorf("%+v", s)
 	}
 
-	e.want(200, "GET", "/api/v2/reports/cdrs?startDate=1&endDate=2", bearer(s.AccessToken), "", nil)
-	for _, path := range []string{channelAPI, channelSocket} {
+	e.ask(200, "GET", "/api/v2/reports/cdrs?startDate=1&endDate=2", bearer(s.AccessToken), "", nil)
+	for _, path := range []string{channelPrefix, channelWSPrefix} {
 		var channel sessionView
-		e.want(200, "POST", path+"/login", bearer(token), `{"names":["call.*"]}`, &channel)
+		e.ask(200, "POST", path+"/login", bearer(token), `{"names":["call.*"]}`, &channel)
 		if channel.ExpiresIn > 600 || channel.ExpiresIn < 1 {
 			t.Errorf("the channel token lives %d s", channel.ExpiresIn)
 		}
 
-		e.want(200, "GET", path+"/stats", bearer(channel.AccessToken), "", nil)
-		e.want(200, "POST", path+"/login", bearer(s.AccessToken), `{}`, nil) // a portal token is exchanged as ever
-		e.want(400, "POST", path+"/login", bearer(token), `{"names":["nothing"]}`, nil)
+		e.ask(200, "GET", path+"/stats", bearer(channel.AccessToken), "", nil)
+		e.ask(200, "POST", path+"/login", bearer(s.AccessToken), `{}`, nil) // a portal token is exchanged as ever
+		e.ask(400, "POST", path+"/login", bearer(token), `{"names":["nothing"]}`, nil)
 	}
 
-	e.want(200, "POST", "/ucp/v2/login", bearer(token), loginBody("alice"), &s)
+	e.ask(200, "POST", "/ucp/v2/login", bearer(token), loginBody("alice"), &s)
 	if s.User.Username != "alice" {
 		t.Errorf("a body with a password logs %s in", s.User.Username)
 	}
 
-	e.want(400, "POST", "/ucp/v2/login", bearer(token), `{"otp":"1"}`, nil)
-	e.want(400, "POST", "/ucp/v2/login", nil, `{}`, nil)
+	e.ask(400, "POST", "/ucp/v2/login", bearer(token), `{"otp":"1"}`, nil)
+	e.ask(400, "POST", "/ucp/v2/login", nil, `{}`, nil)
 	if strings.Contains(e.log.String(), token) {
 		t.Error("the token is in the log")
 	}
@@ -62,31 +62,31 @@ func TestBothLoginsAcceptAProvidersToken(t *testing.T) {
 
 func TestRefusedProvidersTokens(t *testing.T) {
 	e, p := newProviderEnv(t)
-	for _, login := range []string{"/ucp/v2/login", channelAPI + "/login"} {
+	for _, login := range []string{"/ucp/v2/login", channelPrefix + "/login"} {
 		var refusal failure
-		w := e.want(401, "POST", login, bearer(p.Token(map[string]any{"aud": "another"})), `{}`, &refusal)
+		w := e.ask(401, "POST", login, bearer(p.Token(map[string]any{"aud": "another"})), `{}`, &refusal)
 		if !strings.Contains(refusal.Message, "auth.oidc.audience") || w.Header().Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%+v", refusal)
 		}
 
-		e.want(403, "POST", login, bearer(p.Token(map[string]any{"account": nil})), `{}`, &refusal)
+		e.ask(403, "POST", login, bearer(p.Token(map[string]any{"account": nil})), `{}`, &refusal)
 		if refusal.Errors[0].Field != "account" || refusal.Errors[0].Code != "missing_claim" {
 			t.Errorf("%+v", refusal)
 		}
 
-		e.want(401, "POST", login, bearer(oidcprovider.Start(t).Token(nil)), `{}`, nil)
-		e.want(401, "POST", login, bearer("word"), `{}`, nil)
+		e.ask(401, "POST", login, bearer(oidcprovider.Start(t).Token(nil)), `{}`, nil)
+		e.ask(401, "POST", login, bearer("word"), `{}`, nil)
 	}
 
-	e.want(401, "GET", "/api/v2/audit?startDate=1&endDate=2", bearer(p.Token(nil)), "", nil) // a login only
+	e.ask(401, "GET", "/api/v2/audit?startDate=1&endDate=2", bearer(p.Token(nil)), "", nil) // a login only
 }
 
 func TestAProviderThatIsAwayIs503(t *testing.T) {
 	e, p := newProviderEnv(t)
 	p.SetUnavailable(true)
-	for _, login := range []string{"/ucp/v2/login", channelAPI + "/login"} {
+	for _, login := range []string{"/ucp/v2/login", channelPrefix + "/login"} {
 		var refusal failure
-		w := e.want(503, "POST", login, bearer(p.Token(nil)), `{}`, &refusal)
+		w := e.ask(503, "POST", login, bearer(p.Token(nil)), `{}`, &refusal)
 		if w.Header().Get("Retry-After") == "" || !strings.Contains(refusal.Message, "auth.oidc.issuer") {
 			t.Errorf("%+v", refusal)
 		}
@@ -99,29 +99,29 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	e, p := newProviderEnv(t)
 	admin := bearer(e.loginUser("admin").AccessToken)
 	var made userView
-	e.want(201, "POST", accountsPath+"/sub/users", admin, `{"username":"carol","oidc_subject":"u-1"}`, &made)
+	e.ask(201, "POST", accountsPath+"/sub/users", admin, `{"username":"carol","oidc_subject":"u-1"}`, &made)
 
 	if made.OIDCSubject != "u-1" || made.Password != "" {
 		t.Errorf("%+v", made)
 	}
 
-	e.want(409, "POST", accountsPath+"/sub/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
-	e.want(400, "POST", accountsPath+"/demo/users", admin,
+	e.ask(409, "POST", accountsPath+"/sub/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
+	e.ask(400, "POST", accountsPath+"/demo/users", admin,
 		`{"username":"other","oidc_subject":"u-2","password":"a long password of them"}`, nil)
 	one := accountsPath + "/sub/users/" + made.ID
-	e.want(200, "PUT", one, admin, `{"role":"user","oidc_subject":"u-1"}`, nil)
-	e.want(400, "PUT", one, admin, `{"role":"user","oidc_subject":"u-2"}`, nil)
-	e.want(409, "PUT", one, admin, `{"role":"user","password":"a long password of them"}`, nil)
+	e.ask(200, "PUT", one, admin, `{"role":"user","oidc_subject":"u-1"}`, nil)
+	e.ask(400, "PUT", one, admin, `{"role":"user","oidc_subject":"u-2"}`, nil)
+	e.ask(409, "PUT", one, admin, `{"role":"user","password":"a long password of them"}`, nil)
 	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, &s)
+	e.ask(200, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, &s)
 
 	if s.User.ID != made.ID {
 		t.Errorf("logged in as %+v", s.User)
 	}
 
-	e.want(204, "DELETE", one, admin, "", nil)
-	e.want(403, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, nil)
-	e.want(401, "GET", accountsPath, bearer(s.AccessToken), "", nil)
+	e.ask(204, "DELETE", one, admin, "", nil)
+	e.ask(403, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, nil)
+	e.ask(401, "GET", accountsPath, bearer(s.AccessToken), "", nil)
 }
 
 // browser keeps cookies over requests, as a browser does.
@@ -130,7 +130,7 @@ type browser struct {
 	cookies map[string]string
 }
 
-func (b *browser) ask(status int, method, target string, into any) *httptest.ResponseRecorder {
+func (b *browser) askWithCookies(status int, method, target string, into any) *httptest.ResponseRecorder {
 	b.t.Helper()
 	h := header{}
 	var sent []string
@@ -143,7 +143,7 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 		h["Cookie"] = strings.Join(sent, "; ")
 	}
 
-	w := b.want(status, method, target, h, "", into)
+	w := b.ask(status, method, target, h, "", into)
 	for _, cookie := range w.Result().Cookies() {
 		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" ||
 			cookie.Domain != "" {
@@ -161,49 +161,50 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 	return w
 }
 
-// start begins a login and returns the address to which the browser is sent.
-func (b *browser) start() string {
+// beginLogin begins a login and returns the address to which the browser is sent.
+func (b *browser) beginLogin() string {
 	b.t.Helper()
-	return b.ask(303, "GET", "/auth/oidc/start", nil).Header().Get("Location")
+	return b.askWithCookies(303, "GET", "/auth/oidc/start", nil).Header().Get("Location")
 }
 
-// back comes back from the provider and takes the result.
-func (b *browser) back(to *url.URL, status int, into any) {
+// comeBack comes back from the provider and takes the result.
+func (b *browser) comeBack(to *url.URL, status int, into any) {
 	b.t.Helper()
-	w := b.ask(303, "GET", to.RequestURI(), nil)
+	w := b.askWithCookies(303, "GET", to.RequestURI(), nil)
 	if w.Header().Get("Location") != boardLoginPath || w.Body.Len() > 0 {
 		b.t.Errorf("on to %s %s", w.Header().Get("Location"), w.Body)
 	}
-	b.ask(status, "POST", "/auth/oidc/session", into)
-	b.ask(401, "POST", "/auth/oidc/session", nil) // once
+	b.askWithCookies(status, "POST", "/auth/oidc/session", into)
+	b.askWithCookies(401, "POST", "/auth/oidc/session", nil) // once
 }
 
 func TestABrowserLogsInAtTheProvider(t *testing.T) {
 	e, p := newProviderEnv(t)
 	b := &browser{e, map[string]string{}}
 	var offered struct{ Enabled, Login bool }
-	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+	e.ask(200, "GET", "/auth/oidc", nil, "", &offered)
 
 	if !offered.Enabled || !offered.Login {
 		t.Error("no login is offered")
 	}
 
-	to := p.Authorize(t, b.start(), nil)
+	callback := p.Authorize(t, b.beginLogin(), nil)
 	var s sessionView
-	b.back(to, 200, &s)
+	b.comeBack(callback, 200, &s)
 
 	if s.User.Username != "carol" || s.ExpiresIn < 3500 || len(b.cookies) != 0 {
 		t.Errorf("%+v, cookies %v", s, b.cookies)
 	}
 
-	e.want(200, "POST", channelSocket+"/login", bearer(s.AccessToken), `{}`, nil)
-	e.want(200, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":"`+s.RefreshToken+`"}`, nil)
-	if log := e.log.String(); strings.Contains(log, to.Query().Get("code")) || strings.Contains(log, s.RefreshToken) {
+	e.ask(200, "POST", channelWSPrefix+"/login", bearer(s.AccessToken), `{}`, nil)
+	e.ask(200, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":"`+s.RefreshToken+`"}`, nil)
+	code := callback.Query().Get("code")
+	if log := e.log.String(); strings.Contains(log, code) || strings.Contains(log, s.RefreshToken) {
 		t.Error("a code or token is in the log")
 	}
 
 	var refusal failure
-	b.back(to, 401, &refusal) // the address again
+	b.comeBack(callback, 401, &refusal) // the address again
 	if !strings.Contains(refusal.Message, "not begun in this browser") {
 		t.Error(refusal.Message)
 	}
@@ -221,8 +222,8 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 		back    func(address string) *url.URL
 	}{
 		{"another state", 401, "not begun in this browser", func(address string) *url.URL {
-			to := p.Authorize(t, address, nil)
-			return &url.URL{Path: to.Path, RawQuery: "state=x&code=" + to.Query().Get("code")}
+			callback := p.Authorize(t, address, nil)
+			return &url.URL{Path: callback.Path, RawQuery: "state=x&code=" + callback.Query().Get("code")}
 		}},
 		{"no state", 401, "not begun in this browser", func(address string) *url.URL {
 			return &url.URL{Path: oidc.CallbackPath, RawQuery: "code=x"}
@@ -242,13 +243,13 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 			return p.Authorize(t, address, map[string]any{"account": nil})
 		}},
 		{"the provider goes away", 503, "auth.oidc.issuer", func(address string) *url.URL {
-			to := p.Authorize(t, address, nil)
+			callback := p.Authorize(t, address, nil)
 			p.SetUnavailable(true)
-			return to
+			return callback
 		}},
 	} {
-		address := b.start()
-		b.back(c.back(address), c.status, &refusal)
+		address := b.beginLogin()
+		b.comeBack(c.back(address), c.status, &refusal)
 		if !strings.Contains(refusal.Message, c.message) {
 			t.Errorf("%s: %q, want %q", c.what, refusal.Message, c.message)
 		}
@@ -256,21 +257,21 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 
 	other := &browser{e, map[string]string{}}
 	p.SetUnavailable(false)
-	other.back(p.Authorize(t, b.start(), nil), 401, &refusal) // a link with the code of somebody else's login
+	other.comeBack(p.Authorize(t, b.beginLogin(), nil), 401, &refusal) // a link with the code of somebody else's login
 }
 
 func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	e := newEnv(t)
 	var offered struct{ Enabled, Login bool }
-	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+	e.ask(200, "GET", "/auth/oidc", nil, "", &offered)
 
 	if offered.Enabled || offered.Login {
 		t.Error("a login is offered")
 	}
 
-	e.want(404, "GET", "/auth/oidc/start", nil, "", nil)
+	e.ask(404, "GET", "/auth/oidc/start", nil, "", nil)
 	b := &browser{e, map[string]string{}}
-	b.back(&url.URL{Path: oidc.CallbackPath, RawQuery: "code=x&state=y"}, 401, nil)
+	b.comeBack(&url.URL{Path: oidc.CallbackPath, RawQuery: "code=x&state=y"}, 401, nil)
 	p := oidcprovider.Start(t)
 	p.SetUnavailable(true)
 	auth := identity.DefaultSettings()
@@ -278,9 +279,9 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	auth.OIDC.ClientID = oidcprovider.ClientID
 	auth.OIDC.RedirectURL = "https://trunkline.test" + oidc.CallbackPath
 	b = &browser{newEnvWith(t, auth), map[string]string{}}
-	if to := b.start(); to != boardLoginPath {
-		t.Errorf("without the provider the browser goes to %s", to)
+	if address := b.beginLogin(); address != boardLoginPath {
+		t.Errorf("without the provider the browser goes to %s", address)
 	}
 
-	b.ask(503, "POST", "/auth/oidc/session", nil)
+	b.askWithCookies(503, "POST", "/auth/oidc/session", nil)
 }

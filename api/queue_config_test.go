@@ -5,9 +5,6 @@ import (
 	"testing"
 
 	"trunkline/audit/audittest"
-	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/kafkatest"
-	"trunkline/stats"
 )
 
 func TestQueueConfig(t *testing.T) {
@@ -17,40 +14,37 @@ func TestQueueConfig(t *testing.T) {
 	}
 
 	e = newEnv(t)
-	as := func(user, account string) header {
-		return header{"Authorization": bearer(e.loginUser(user).AccessToken)["Authorization"], "X-Account-ID": account}
-	}
-	admin := as("admin", "demo")
+	admin := e.as("admin", "demo")
 	const body = `{"default":{"service_level_seconds":30,"short_abandon_seconds":4},"queues":[{"queue_id":"sales","service_level_seconds":60,"short_abandon_seconds":10}]}`
-	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
+	w := e.ask(200, "GET", queueConfigPath, admin, "", nil)
 	if text := strings.TrimSpace(
 		w.Body.String()); text != `{"default":{"service_level_seconds":20,"short_abandon_seconds":5},"queues":[]}` ||
 		w.Header().Get("ETag") != `"0"` {
 		t.Errorf("%s %s", text, w.Header())
 	}
 
-	w = e.want(200, "PUT", queueConfigPath,
+	w = e.ask(200, "PUT", queueConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if w.Header().Get("ETag") != `"1"` || strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("%s %s", w.Body, w.Header())
 	}
 
-	e.want(412, "PUT", queueConfigPath,
+	e.ask(412, "PUT", queueConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
-	w = e.want(200, "GET", queueConfigPath, admin, "", nil)
+	w = e.ask(200, "GET", queueConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
 		t.Errorf("%s", w.Body)
 	}
 
-	w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil)
+	w = e.ask(200, "GET", queueConfigPath, e.as("admin", "sub"), "", nil)
 	if w.Header().Get("ETag") != `"0"` {
 		t.Errorf("sub has the configuration of demo: %s", w.Body)
 	}
 
-	e.want(403, "GET", queueConfigPath, as("alice", "demo"), "", nil)
-	e.want(403, "PUT", queueConfigPath, as("alice", "demo"), body, nil)
-	e.want(404, "GET", queueConfigPath, as("admin", "stranger"), "", nil)
-	e.want(401, "GET", queueConfigPath, header{"X-Account-ID": "demo"}, "", nil)
+	e.ask(403, "GET", queueConfigPath, e.as("alice", "demo"), "", nil)
+	e.ask(403, "PUT", queueConfigPath, e.as("alice", "demo"), body, nil)
+	e.ask(404, "GET", queueConfigPath, e.as("admin", "stranger"), "", nil)
+	e.ask(401, "GET", queueConfigPath, header{"X-Account-ID": "demo"}, "", nil)
 
 	for body, field := range map[string]string{
 		`{}`: "default", `{"default":{"service_level_seconds":20,"short_abandon_seconds":5}}`: "queues",
@@ -60,7 +54,7 @@ func TestQueueConfig(t *testing.T) {
 		`{"default":{"service_level_seconds":1,"short_abandon_seconds":5},"queues":[7]}`:                                                                   "queues[0]",
 		`{"default":{"service_level_seconds":1,"short_abandon_seconds":5},"queues":[{"queue_id":"","service_level_seconds":1,"short_abandon_seconds":5}]}`: "queues[0].queue_id",
 	} {
-		w := e.want(400, "PUT", queueConfigPath, admin, body, nil)
+		w := e.ask(400, "PUT", queueConfigPath, admin, body, nil)
 		if !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
@@ -68,20 +62,9 @@ func TestQueueConfig(t *testing.T) {
 
 	audittest.Await(t, e.audit, "demo", "queue_config.update", 1)
 	var log struct{ Data []struct{ Target string } }
-	e.want(200, "GET", auditPath+today()+"&action=queue_config.update", admin, "", &log)
+	e.ask(200, "GET", auditPath+today()+"&action=queue_config.update", admin, "", &log)
 
 	if len(log.Data) != 1 || log.Data[0].Target != "queue_config:demo" {
 		t.Errorf("audit log: %+v", log.Data)
 	}
-}
-
-// addQueueConfigs adds the real configurations over an embedded broker.
-func (e *env) addQueueConfigs(deps *Deps) {
-	e.t.Helper()
-	c := kafkatest.OpenEmbedded(e.t, 1)
-	p := c.NewProducer(kafka.ProducerConfig{})
-	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
-	configs := stats.NewQueueConfigs(c, p)
-	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
-	e.addDeadLetters(deps, c, p)
 }

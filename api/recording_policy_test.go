@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
-
-	"trunkline/audit"
-	"trunkline/recording"
 )
 
 type policyView struct {
@@ -18,21 +14,21 @@ type policyView struct {
 
 func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 	e := newEnv(t)
-	admin := e.of("admin", "demo")
+	admin := e.as("admin", "demo")
 	below := withHeader(admin, "X-Account-ID", "sub")
 	var got policyView
-	e.want(200, "GET", callRecordingPath, admin, "", &got)
+	e.ask(200, "GET", recordingPolicyPath, admin, "", &got)
 
 	if !got.Success || len(got.Config) != 0 {
 		t.Errorf("without a policy: %+v", got)
 	}
 
-	w := e.want(200, "PUT", callRecordingPath, admin,
+	w := e.ask(200, "PUT", recordingPolicyPath, admin,
 		`{"mode":"all","queues":["sales"],"announce":true,"retention_days":90,"queue_retention":[{"queue_id":"sales","retention_days":7}]}`,
 		nil)
 	tag := w.Header().Get("ETag")
 	got = policyView{}
-	e.want(200, "GET", callRecordingPath, below, "", &got)
+	e.ask(200, "GET", recordingPolicyPath, below, "", &got)
 
 	if got.Config["mode"] != "all" || got.InheritedFrom != "demo" {
 		t.Errorf("below: %+v", got)
@@ -40,12 +36,12 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 
 	text, err := json.Marshal(got.Config)
 	must(t, err)
-	e.want(200, "PUT", callRecordingPath, withHeader(admin, "If-Match", tag), string(text), nil) // GET, edit, PUT
-	e.want(412, "PUT", callRecordingPath, withHeader(admin, "If-Match", `"another"`), `{"mode":"off"}`, nil)
-	e.want(304, "GET", callRecordingPath, withHeader(admin, "If-None-Match", tag), "", nil)
-	e.want(200, "PUT", callRecordingPath, below, `{"mode":"off"}`, nil)
+	e.ask(200, "PUT", recordingPolicyPath, withHeader(admin, "If-Match", tag), string(text), nil) // GET, edit, PUT
+	e.ask(412, "PUT", recordingPolicyPath, withHeader(admin, "If-Match", `"another"`), `{"mode":"off"}`, nil)
+	e.ask(304, "GET", recordingPolicyPath, withHeader(admin, "If-None-Match", tag), "", nil)
+	e.ask(200, "PUT", recordingPolicyPath, below, `{"mode":"off"}`, nil)
 	got = policyView{}
-	e.want(200, "GET", callRecordingPath, below, "", &got)
+	e.ask(200, "GET", recordingPolicyPath, below, "", &got)
 
 	if got.Config["mode"] != "off" || got.InheritedFrom != "" {
 		t.Errorf("below, with its own: %+v", got)
@@ -57,99 +53,34 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 		`{"mode":"all","announce":"yes"}`:    "announce", `{"mode":"all","extra":1}`: "extra",
 		`{"mode":"all","queue_retention":[{"queue_id":"a","retention_days":99999}]}`: "queue_retention[0].retention_days",
 	} {
-		if w := e.want(400, "PUT", callRecordingPath, admin, body, nil); !strings.Contains(w.Body.String(),
+		if w := e.ask(400, "PUT", recordingPolicyPath, admin, body, nil); !strings.Contains(w.Body.String(),
 			`"field":"`+want+`"`) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
 }
 
-func TestRetentionAndLegalHold(t *testing.T) {
-	e := newEnv(t)
-	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.key}
-	e.want(200, "PUT", callRecordingPath, admin,
-		`{"mode":"off","retention_days":10,"queue_retention":[{"queue_id":"sales","retention_days":1},{"queue_id":"legal","retention_days":0}]}`,
-		nil)
-
-	days := func(id, query string, want int64) {
-		t.Helper()
-		var m recording.Metadata
-		e.want(201, "PUT", recordingsPath+"/"+id+query, key, "audio", &m)
-		if want == 0 && m.ExpiresAt != 0 || want != 0 && m.ExpiresAt != m.CreatedAt+want*24*60*60 {
-			t.Errorf("%s expires at %d, stored at %d", id, m.ExpiresAt, m.CreatedAt)
-		}
-	}
-
-	days("any", "", 10)
-	days("sales", "?queue_id=sales", 1)
-	days("legal", "?queue_id=legal", 0)
-	days("held", "?queue_id=sales", 1)
-
-	var held recording.Metadata
-	e.want(200, "PUT", recordingsPath+"/held/hold", key, `{"reason":"case 4711"}`, &held)
-	if held.Hold == nil || held.Hold.Reason != "case 4711" || held.Hold.Since == 0 {
-		t.Errorf("%+v", held.Hold)
-	}
-
-	e.want(409, "DELETE", recordingsPath+"/held", key, "", nil)
-	e.want(404, "PUT", recordingsPath+"/none/hold", key, `{"reason":"x"}`, nil)
-	e.want(400, "PUT", recordingsPath+"/any/hold", key, `{"reason":""}`, nil)
-	_, err := e.db.ExecContext(t.Context(),
-		`UPDATE recordings SET expires_at = $1 WHERE expires_at <> 0 AND recording_id <> 'any'`, time.Now().Unix()-1)
-	must(t, err)
-	recordings := e.recordings
-	must(t, recordings.DeleteExpired(t.Context(), time.Now()))
-
-	if got := e.recordingIDs(key, ""); got != "held legal any" {
-		t.Errorf("left are %q", got)
-	}
-	if _, err := recordings.PurgeAccount(t.Context(), "demo"); err != nil {
-		t.Errorf("purging those without a hold: %v", err)
-	}
-	if n, err := recordings.PurgeAccount(t.Context(), "demo"); n != 0 || err == nil {
-		t.Errorf("purging the held one: %d, %v", n, err)
-	}
-
-	e.want(204, "DELETE", recordingsPath+"/held/hold", key, "", nil)
-	e.want(204, "DELETE", recordingsPath+"/held", key, "", nil)
-
-	must(t, e.audit.ChainPending(t.Context()))
-	seen := map[audit.Action]int{}
-	page, err := e.audit.List(t.Context(),
-		audit.Filter{AccountID: "demo", Start: 0, End: time.Now().Unix() + 10, PageSize: 1000})
-	must(t, err)
-
-	for _, entry := range page.Data {
-		seen[entry.Action]++
-	}
-
-	if seen[audit.RecordingHold] != 1 || seen[audit.RecordingRelease] != 1 || seen[audit.RecordingExpire] != 1 ||
-		seen[audit.CallRecordingUpdate] != 1 {
-		t.Errorf("the audit log has %v", seen)
-	}
-}
-
 // The announcement of recordings is a recording of the account, which nothing deletes from then on.
 func TestARecordingAnnouncesRecordings(t *testing.T) {
 	e := newEnv(t)
-	admin, key := e.of("admin", "demo"), e.recorder()
+	admin, key := e.as("admin", "demo"), e.recorderHeader()
 	wav := "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x07\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00"
-	e.want(201, "PUT", recordingsPath+"/greeting", withHeader(key, "Content-Type", "audio/wav"),
+	e.ask(201, "PUT", recordingsPath+"/greeting", withHeader(key, "Content-Type", "audio/wav"),
 		wav+strings.Repeat("\x2b", 8000), nil)
-	e.want(201, "PUT", recordingsPath+"/long", key, wav+strings.Repeat("\x2b", 8000*31), nil)
-	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
+	e.ask(201, "PUT", recordingsPath+"/long", key, wav+strings.Repeat("\x2b", 8000*31), nil)
+	e.ask(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
 
 	for _, id := range []string{"none", "long", "text"} {
-		w := e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"`+id+`"}`, nil)
+		w := e.ask(400, "PUT", recordingPolicyPath, admin, `{"mode":"all","announce":true,"announcement":"`+id+`"}`, nil)
 		if !strings.Contains(w.Body.String(), `"field":"announcement"`) {
 			t.Errorf("%s: %s", id, w.Body)
 		}
 	}
 
-	e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announcement":"greeting"}`, nil)
-	e.want(200, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"greeting"}`, nil)
-	e.want(409, "DELETE", recordingsPath+"/greeting", key, "", nil)
-	w := e.want(200, "GET", callRecordingPath, admin, "", nil)
+	e.ask(400, "PUT", recordingPolicyPath, admin, `{"mode":"all","announcement":"greeting"}`, nil)
+	e.ask(200, "PUT", recordingPolicyPath, admin, `{"mode":"all","announce":true,"announcement":"greeting"}`, nil)
+	e.ask(409, "DELETE", recordingsPath+"/greeting", key, "", nil)
+	w := e.ask(200, "GET", recordingPolicyPath, admin, "", nil)
 	if !strings.Contains(w.Body.String(), `"announcement":"greeting"`) {
 		t.Errorf("%s", w.Body)
 	}

@@ -12,9 +12,9 @@ import (
 	"trunkline/recording"
 )
 
-// ofCall is the record of a call in a queue.
-func ofCall(call string) event.CDR {
-	row := leg("demo", call, 1)
+// cdrInQueue is the record of a call in a queue.
+func cdrInQueue(call string) event.CDR {
+	row := cdrOfLeg("demo", call, 1)
 	row.InteractionID, row.OriginationCallID = "i-"+call, "o-"+call
 	row.AgentID, row.QueueID, row.Direction = "1003@x", "sales@x", "inbound"
 	row.AnsweredTime, row.BillingSeconds = callStart+3, new(int64(2))
@@ -23,14 +23,14 @@ func ofCall(call string) event.CDR {
 
 func (e *env) metadataOf(t *testing.T, id string) (m recording.Metadata) {
 	t.Helper()
-	e.want(200, "GET", recordingsPath+"/"+id+"/metadata", e.recorder(), "", &m)
+	e.ask(200, "GET", recordingsPath+"/"+id+"/metadata", e.recorderHeader(), "", &m)
 	return m
 }
 
 // recordingIDs returns the ids of a list.
 func (e *env) recordingIDs(h header, query string) string {
 	var page recording.Page
-	e.want(200, "GET", recordingsPath+query, h, "", &page)
+	e.ask(200, "GET", recordingsPath+query, h, "", &page)
 	ids := []string{}
 	for _, m := range page.Data {
 		ids = append(ids, m.RecordingID)
@@ -41,19 +41,19 @@ func (e *env) recordingIDs(h header, query string) string {
 // Whichever of recording and call record comes first, each knows the other.
 func TestARecordingKnowsItsCall(t *testing.T) {
 	e := newEnv(t)
-	key := e.recorder()
+	key := e.recorderHeader()
 	whole := recording.Call{
 		CallID: "before", InteractionID: "i-before", OriginationCallID: "o-before", AgentID: "1003@x",
 		QueueID:   "sales@x",
 		Direction: "inbound", StartedAt: callStart + 3, DurationMS: 2000, Channels: 2,
 	}
-	e.want(201, "PUT", recordingsPath+"/r-before?call_id=before&channels=2", key, "audio", nil)
+	e.ask(201, "PUT", recordingsPath+"/r-before?call_id=before&channels=2", key, "audio", nil)
 
 	if m := e.metadataOf(t, "r-before"); m.CallID != "before" || m.AgentID != "" {
 		t.Errorf("before the record: %+v", m)
 	}
 
-	e.cdr.put(ofCall("before"), ofCall("after"))
+	e.cdr.put(cdrInQueue("before"), cdrInQueue("after"))
 	waitFor(t, func() bool { return e.metadataOf(t, "r-before").AgentID != "" })
 	if m := e.metadataOf(t, "r-before"); m.Call != whole {
 		t.Errorf("after the record: %+v", m.Call)
@@ -61,19 +61,19 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 
 	// The second recording of a call, and one that knows only the id of click to call.
 	var stored recording.Metadata
-	e.want(201, "PUT", recordingsPath+"/r-second?call_id=before&agent_id=another", key, "audio", &stored)
+	e.ask(201, "PUT", recordingsPath+"/r-second?call_id=before&agent_id=another", key, "audio", &stored)
 	if stored.AgentID != "another" || stored.QueueID != "sales@x" {
 		t.Errorf("what the upload says is kept: %+v", stored.Call)
 	}
 
-	e.want(201, "PUT", recordingsPath+"/r-after", withHeader(key, "X-Recording-Origination-Call-ID", "o-after"),
+	e.ask(201, "PUT", recordingsPath+"/r-after", withHeader(key, "X-Recording-Origination-Call-ID", "o-after"),
 		"audio", &stored)
 	if stored.CallID != "after" || stored.InteractionID != "i-after" {
 		t.Errorf("by its origination call id: %+v", stored.Call)
 	}
 
 	var page struct{ Data []event.CDR }
-	e.want(200, "GET", cdrReport(""), key, "", &page)
+	e.ask(200, "GET", cdrReport(""), key, "", &page)
 	named := map[string]string{}
 
 	for _, row := range page.Data {
@@ -84,14 +84,14 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 		t.Errorf("the records name %v", named)
 	}
 
-	csv := e.want(200, "GET", cdrReport("&format=csv"), key, "", nil).Body.String()
+	csv := e.ask(200, "GET", cdrReport("&format=csv"), key, "", nil).Body.String()
 	if strings.Count(csv, "r-before") != 1 || strings.Count(csv, "r-after") != 1 {
 		t.Errorf("CSV: %s", csv)
 	}
 
-	e.want(204, "DELETE", recordingsPath+"/r-before", key, "", nil)
+	e.ask(204, "DELETE", recordingsPath+"/r-before", key, "", nil)
 	var row event.CDR
-	e.want(200, "GET", cdrReport("&origination_call_id=o-before"), key, "", &row)
+	e.ask(200, "GET", cdrReport("&origination_call_id=o-before"), key, "", &row)
 
 	if row.RecordingID != "r-second" {
 		t.Errorf("after the first was deleted: %q", row.RecordingID)
@@ -100,12 +100,12 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 
 func TestRecordingsAreFoundByTheirCalls(t *testing.T) {
 	e := newEnv(t)
-	key := e.recorder()
+	key := e.recorderHeader()
 	for i, call := range []string{"a", "b", "c"} {
 		at := fmt.Sprintf(
 			"?call_id=%s&interaction_id=i-%[1]s&origination_call_id=o-%[1]s&agent_id=agent-%[1]s&queue_id=q-%[1]s&direction=d-%[1]s&started_at=%d",
 			call, callStart+i*100)
-		e.want(201, "PUT", recordingsPath+"/r-"+call+at, key, "audio", nil)
+		e.ask(201, "PUT", recordingsPath+"/r-"+call+at, key, "audio", nil)
 	}
 
 	for query, want := range map[string]string{
@@ -138,7 +138,7 @@ func TestAWrongCallOfARecordingIsNamed(t *testing.T) {
 		"caller=1":                       "caller unknown",
 		"started_at=9999999999999999999": "started_at wrong_type",
 	} {
-		w := e.want(400, "PUT", recordingsPath+"/r?"+query, e.recorder(), "audio", nil)
+		w := e.ask(400, "PUT", recordingsPath+"/r?"+query, e.recorderHeader(), "audio", nil)
 		var answer struct {
 			Errors []struct{ Field, Code string }
 		}
@@ -154,10 +154,10 @@ func TestAWrongCallOfARecordingIsNamed(t *testing.T) {
 		}
 	}
 
-	e.want(400, "PUT", recordingsPath+"/r?call_id=a", withHeader(e.recorder(), "X-Recording-Call-Id", "b"), "audio",
-		nil)
-	e.want(400, "PUT", recordingsPath+"/r", withHeader(e.recorder(), "X-Recording-Channels", "many"), "audio", nil)
-	e.want(404, "GET", recordingsPath+"/r", e.recorder(), "", nil)
+	e.ask(400, "PUT", recordingsPath+"/r?call_id=a",
+		withHeader(e.recorderHeader(), "X-Recording-Call-Id", "b"), "audio", nil)
+	e.ask(400, "PUT", recordingsPath+"/r", withHeader(e.recorderHeader(), "X-Recording-Channels", "many"), "audio", nil)
+	e.ask(404, "GET", recordingsPath+"/r", e.recorderHeader(), "", nil)
 }
 
 func longText(n int) string { return strings.Repeat("x", n) }
@@ -171,7 +171,7 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		"member": "?queue_id=support@x&agent_id=1003@x",
 		"prefix": "?agent_id=1003@xy",
 	} {
-		e.want(201, "PUT", recordingsPath+"/"+id+call, e.recorder(), "audio of "+id, nil)
+		e.ask(201, "PUT", recordingsPath+"/"+id+call, e.recorderHeader(), "audio of "+id, nil)
 	}
 
 	for name, c := range map[string]struct {
@@ -203,9 +203,9 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 				t.Errorf("%s is shown %q", name, listed)
 			}
 
-			e.want(described, "GET", recordingsPath+"/"+id+"/metadata", h, "", nil)
-			e.want(audio, "GET", recordingsPath+"/"+id, h, "", nil)
-			e.want(403, "DELETE", recordingsPath+"/"+id, h, "", nil)
+			e.ask(described, "GET", recordingsPath+"/"+id+"/metadata", h, "", nil)
+			e.ask(audio, "GET", recordingsPath+"/"+id, h, "", nil)
+			e.ask(403, "DELETE", recordingsPath+"/"+id, h, "", nil)
 		}
 	}
 }

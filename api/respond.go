@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"trunkline/internal/entitytag"
-	"trunkline/internal/report"
 
 	"github.com/labstack/echo/v4"
+
+	"trunkline/internal/entitytag"
+	"trunkline/internal/report"
 )
 
 // writeJSON sends body as JSON.

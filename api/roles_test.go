@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -12,15 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/control"
 	"trunkline/event"
 	"trunkline/identity"
-	"trunkline/internal/fault"
 )
 
-// rights are, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
+// rolesByEndpoint has, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
 // G agent, D auditor, U user. A new endpoint needs a line.
-var rights = map[string]string{
+var rolesByEndpoint = map[string]string{
 	"POST /ucp/v2/logout":                                        "ASGDU",
 	"PUT /ucp/v2/password":                                       "ASGDU",
 	"GET /api/v2/config/login":                                   "AD",
@@ -126,21 +123,6 @@ var roleLetters = map[identity.Role]string{
 	identity.RoleUser: "U",
 }
 
-// userWith creates a user of an account with a role and returns a header with its token.
-func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
-	e.t.Helper()
-	_, err := e.identity.Directory.CreateUser(e.t.Context(), identity.NewUser{
-		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
-	})
-	must(e.t, err)
-	found, _ := e.identity.Directory.Tree().Account(account)
-	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", nil,
-		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
-
-	return bearer(s.AccessToken)
-}
-
 // Every endpoint, for every role, on the own account, one below it and a sibling: a role that
 // is not named gets 403, an account that is not seen is not told apart from one that does not
 // exist.
@@ -157,7 +139,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 			continue
 		}
 
-		admitted, known := rights[name]
+		admitted, known := rolesByEndpoint[name]
 		if !known {
 			t.Errorf("%s has no line in the table of rights", name)
 			continue
@@ -183,7 +165,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 				}
 
 				w := e.do(r.method, path, h, body)
-				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) &&
+				if allowed := w.Code != http.StatusForbidden; allowed != strings.Contains(admitted, letter) &&
 					w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
 					t.Errorf("%s of %s as %s: %d %s, the table says %q", name, account, role, w.Code, w.Body, admitted)
 				}
@@ -218,7 +200,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			AgentIDs []string `json:"agent_ids"`
 		}
 		var first made
-		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
+		e.ask(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
 			&first)
 
 		for _, step := range []struct {
@@ -235,8 +217,8 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor}},
 		} {
 			var changed, found made
-			e.want(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
-			e.want(200, "GET", path+"/"+first.ID, admin, "", &found)
+			e.ask(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
+			e.ask(200, "GET", path+"/"+first.ID, admin, "", &found)
 			step.want.ID = first.ID
 
 			if !reflect.DeepEqual(changed, step.want) || !reflect.DeepEqual(found, step.want) {
@@ -248,7 +230,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			`"role":"agent","queue_ids":["sales"]`: "queue_ids", `"role":"user","agent_ids":["1001@x"]`: "agent_ids",
 			`"role":"supervisor","queue_ids":[""]`: "queue_ids", `"role":"boss"`: "role",
 		} {
-			w := e.want(400, "PUT", path+"/"+first.ID, admin, "{"+kept+body+"}", nil)
+			w := e.ask(400, "PUT", path+"/"+first.ID, admin, "{"+kept+body+"}", nil)
 			if !strings.Contains(w.Body.String(), `"field":"`+field) {
 				t.Errorf("%s with %s: %s", path, body, w.Body)
 			}
@@ -256,21 +238,11 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 	}
 }
 
-// membersByQueue is a Roster with one queue's members.
-type membersByQueue map[string][]string
-
-func (r membersByQueue) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
-	for _, queue := range queues {
-		agents = append(agents, r[queue]...)
-	}
-	return agents, nil
-}
-
 // What a role sees of call records is what an administrator sees, filtered.
 func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	members := membersByQueue{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
-	start := leg("demo", "x", 1).Timestamp
+	start := cdrOfLeg("demo", "x", 1).Timestamp
 
 	for i, row := range []event.CDR{
 		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"},
@@ -279,7 +251,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		{AgentID: "x1001@x"}, {AgentID: "1001_@x"},
 	} {
 		kind := row
-		row = leg("demo", fmt.Sprint("call", i), 1)
+		row = cdrOfLeg("demo", fmt.Sprint("call", i), 1)
 		row.QueueID, row.AgentID = kind.QueueID, kind.AgentID
 		e.cdr.put(row)
 	}
@@ -287,7 +259,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	type page struct{ Data []event.CDR }
 	read := func(h header) (rows []event.CDR) {
 		var p page
-		e.want(200, "GET",
+		e.ask(200, "GET",
 			fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
 		return p.Data
 	}
@@ -360,23 +332,23 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	type thing struct{ id, queue, agent string }
 	var things []thing
-	start := leg("demo", "x", 1).Timestamp
+	start := cdrOfLeg("demo", "x", 1).Timestamp
 
 	for i := range 25 {
-		is := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
-		things = append(things, is)
-		row := leg("demo", is.id, 1)
-		row.QueueID, row.AgentID = is.queue, is.agent
+		made := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
+		things = append(things, made)
+		row := cdrOfLeg("demo", made.id, 1)
+		row.QueueID, row.AgentID = made.queue, made.agent
 		e.cdr.put(row)
 
-		known := url.Values{"queue_id": {is.queue}, "agent_id": {is.agent}}
+		known := url.Values{"queue_id": {made.queue}, "agent_id": {made.agent}}
 		for name := range known {
 			if known.Get(name) == "" {
 				known.Del(name)
 			}
 		}
 
-		e.want(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorder(), "audio", nil)
+		e.ask(201, "PUT", recordingsPath+"/"+made.id+"?"+known.Encode(), e.recorderHeader(), "audio", nil)
 	}
 
 	for _, id := range slices.Concat(queues[:3], agents[:4]) { // each as a queue and as an agent
@@ -386,7 +358,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	shown := map[string]func(h header) string{
 		"call records": func(h header) string {
 			var p struct{ Data []event.CDR }
-			e.want(200, "GET",
+			e.ask(200, "GET",
 				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "",
 				&p)
 			ids := make([]string, len(p.Data))
@@ -405,7 +377,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	for _, kind := range []string{"queues", "agents"} {
 		shown[kind] = func(h header) string {
 			var p figuresPage
-			e.want(200, "GET", figuresReport(kind, ""), h, "", &p)
+			e.ask(200, "GET", figuresReport(kind, ""), h, "", &p)
 			var ids []string
 
 			for _, row := range p.Data {
@@ -441,9 +413,9 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		}
 
 		want := map[string][]string{"queues": {}, "agents": {}}
-		for _, is := range things {
-			if sees(is.queue, is.agent) {
-				want["call records"] = append(want["call records"], is.id)
+		for _, made := range things {
+			if sees(made.queue, made.agent) {
+				want["call records"] = append(want["call records"], made.id)
 			}
 		}
 
@@ -474,15 +446,4 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 
 func sortedWords(words []string) string {
 	return strings.Join(slices.Sorted(slices.Values(words)), " ")
-}
-
-// noControl has no agents and no calls.
-type noControl struct{}
-
-func (noControl) Act(context.Context, control.Request) (string, error) {
-	return "", fault.NotFound("Agent not found")
-}
-
-func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
-	return nil, fault.NotFound("Action not found")
 }

@@ -30,10 +30,10 @@ type route struct {
 	longLived bool
 }
 
-// Prefixes of the two identical sets of paths of the events channel.
+// Prefixes of the events channel's two sets of paths, which have the same routes. Clients may use either.
 const (
-	channelAPI    = "/api/v2/cc_events_channel"
-	channelSocket = "/ws/v1/cc_events"
+	channelPrefix   = "/api/v2/cc_events_channel"
+	channelWSPrefix = "/ws/v1/cc_events"
 )
 
 // routes returns every route of this process.
@@ -88,8 +88,8 @@ func (a *API) routes() []route {
 
 	if a.deps.Channel != nil {
 		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.deps.ChannelTokens, a.auth}
-		routes = append(routes, c.routes(channelAPI, channelAPI+"/ws")...)
-		routes = append(routes, c.routes(channelSocket, channelSocket)...)
+		routes = append(routes, c.routes(channelPrefix, channelPrefix+"/ws")...)
+		routes = append(routes, c.routes(channelWSPrefix, channelWSPrefix)...)
 	}
 
 	if a.deps.Encryption != nil {
@@ -102,18 +102,18 @@ func (a *API) routes() []route {
 		)
 	}
 
-	if a.deps.CallRecording != nil {
-		p := callRecordingRoutes{a.deps.CallRecording, a.deps.LiveRecorder}
+	if a.deps.RecordingPolicies != nil {
+		p := recordingPolicyRoutes{a.deps.RecordingPolicies, a.deps.LiveRecorder}
 		routes = append(routes,
-			route{method: http.MethodGet, path: callRecordingPath,
+			route{method: http.MethodGet, path: recordingPolicyPath,
 				handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
-			route{method: http.MethodPut, path: callRecordingPath,
+			route{method: http.MethodPut, path: recordingPolicyPath,
 				handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
 		)
 	}
 
 	if a.deps.LiveRecorder != nil {
-		r := recorderRoutes{a.deps.LiveRecorder}
+		r := liveRecordingRoutes{a.deps.LiveRecorder}
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/recording",
 			handle: authorized(a.auth.authenticateAccountAdmin, r.handleControl), scope: identity.ScopeControl})
 	}
@@ -135,7 +135,7 @@ func (a *API) routes() []route {
 	}
 
 	if a.deps.Recordings != nil {
-		r := recordingRoutes{a.deps.Recordings, a.auth, visible{a.deps.Roster}, a.config.StallTimeout}
+		r := recordingRoutes{a.deps.Recordings, a.auth, rowVisibility{a.deps.Roster}, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
 			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole,
@@ -156,9 +156,9 @@ func (a *API) routes() []route {
 	}
 
 	// Reports have noTimeout, because CSV takes as long as it takes: their pages get the timeout here.
-	responses := reportResponses{a.deps.Audit, visible{a.deps.Roster}, withTimeout}
-	if a.deps.Reports != nil {
-		r := reportRoutes{responses, a.deps.Reports}
+	responses := reportResponses{a.deps.Audit, rowVisibility{a.deps.Roster}, withTimeout}
+	if a.deps.CallReports != nil {
+		r := callReportRoutes{responses, a.deps.CallReports}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs",
 				handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles,
@@ -195,7 +195,7 @@ func (a *API) routes() []route {
 		routes = append(routes, alertConfigRoutes{a.deps.AlertConfigs, a.deps.Audit, a.auth}.routes()...)
 	}
 	if a.deps.Alerts != nil {
-		routes = append(routes, alertRoutes{a.deps.Alerts, visible{a.deps.Roster}, a.auth}.routes()...)
+		routes = append(routes, alertRoutes{a.deps.Alerts, rowVisibility{a.deps.Roster}, a.auth}.routes()...)
 	}
 	if a.deps.Feeds != nil {
 		routes = append(routes, feedRoutes{a.deps.Feeds, a.deps.Audit, a.auth}.routes()...)

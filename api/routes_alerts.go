@@ -102,9 +102,9 @@ func parseAlertRules(body *jsonObject) ([]stats.AlertRule, error) {
 }
 
 type alertRoutes struct {
-	alerts  Alerts
-	visible visible
-	auth    auth
+	alerts     Alerts
+	visibility rowVisibility
+	auth       auth
 }
 
 func (r alertRoutes) routes() []route {
@@ -120,7 +120,7 @@ func (r alertRoutes) handleList(c echo.Context, account identity.Account) error 
 	}
 
 	filter.Account = account.ID
-	filter.Visible, err = r.visible.of(c, account)
+	filter.Visible, err = r.visibility.ofCaller(c, account)
 	if err != nil {
 		return err
 	}

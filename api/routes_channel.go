@@ -249,21 +249,21 @@ func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal
 }
 
 // routes returns one set of paths of the events channel.
-func (c channelRoutes) routes(prefix, socket string) []route {
+func (r channelRoutes) routes(prefix, socket string) []route {
 	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles,
+		{method: http.MethodPost, path: prefix + "/login", handle: r.handleLogin, also: limitedRoles,
 			scope: identity.ScopeSubscribe},
 		{method: http.MethodPost, path: prefix + "/logout",
-			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
-		{method: http.MethodGet, path: socket, handle: c.handleSocket, query: subscribeParams, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: streamParams,
+			handle: authorized(r.auth.authenticateBearer(identity.AudienceEvents), r.handleLogout), also: limitedRoles},
+		{method: http.MethodGet, path: socket, handle: r.handleSocket, query: subscribeParams, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: r.handleStream, query: streamParams,
 			longLived: true},
-		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
+		{method: http.MethodGet, path: prefix + "/health", handle: r.handleHealth},
 		{method: http.MethodGet, path: prefix + "/stats",
-			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats),
+			handle: authorized(r.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), r.handleStats),
 			also:   limitedRoles},
 		{method: http.MethodGet, path: prefix + "/snapshot",
-			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot),
+			handle: authorized(r.auth.authenticateBearer(identity.AudienceEvents), r.handleSnapshot),
 			also:   limitedRoles},
 	}
 }

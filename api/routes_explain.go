@@ -89,7 +89,7 @@ type explanationView struct {
 	Facts       []factView             `json:"facts"`
 	Connections []fanout.Connection    `json:"connections"`
 	Counts      map[fanout.Outcome]int `json:"connection_counts"`
-	Webhooks    []explainedHookView    `json:"webhooks"`
+	Webhooks    []explainedWebhookView `json:"webhooks"`
 	Nodes       []nodeView             `json:"nodes"`
 	Missing     []string               `json:"nodes_without_answer"`
 	Complete    bool                   `json:"complete"`
@@ -102,7 +102,7 @@ type factView struct {
 	From  explain.FactFrom `json:"from"`
 }
 
-type explainedHookView struct {
+type explainedWebhookView struct {
 	ID         string                   `json:"id"`
 	AccountID  string                   `json:"account_id"`
 	URL        string                   `json:"url"`
@@ -132,7 +132,7 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 	v.Complete = e.Delivery.Complete
 	v.At = unixFraction(e.Explained)
 
-	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{},
+	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedWebhookView{}, []nodeView{}, append([]string{},
 		e.Delivery.Missing...)
 	for _, f := range e.Facts {
 		v.Facts = append(v.Facts, factView(f))
@@ -140,7 +140,7 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 
 	for i := range e.Webhooks {
 		w := &e.Webhooks[i]
-		v.Webhooks = append(v.Webhooks, explainedHookView{
+		v.Webhooks = append(v.Webhooks, explainedWebhookView{
 			ID: w.ID, AccountID: w.AccountID, URL: w.URL, Outcome: w.Outcome, FilteredBy: w.FilteredBy,
 			Failures: w.Failures, LastError: w.LastError,
 			FailedAt: unixFraction(w.FailedAt), NextTryAt: unixFraction(w.NextTryAt),

@@ -44,7 +44,7 @@ type RecordedAudio interface {
 type recordingRoutes struct {
 	recordings   Recordings
 	auth         auth
-	visible      visible
+	visibility   rowVisibility
 	stallTimeout time.Duration
 }
 
@@ -75,7 +75,7 @@ func (r recordingRoutes) visibleRows(c echo.Context, account identity.Account) (
 	if callerOf(c).Role == identity.RoleAuditor {
 		return nil, nil
 	}
-	return r.visible.of(c, account)
+	return r.visibility.ofCaller(c, account)
 }
 
 // findVisible returns the metadata of the request's recording, if the caller sees it.
@@ -189,10 +189,10 @@ type errorReader struct {
 	err error
 }
 
-func (w *errorReader) Read(p []byte) (int, error) {
-	n, err := w.ReadSeeker.Read(p)
+func (r *errorReader) Read(p []byte) (int, error) {
+	n, err := r.ReadSeeker.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		w.err = err
+		r.err = err
 	}
 	return n, err
 }

@@ -16,8 +16,8 @@ import (
 	"trunkline/stats/figures"
 )
 
-// Reports reads the index of call records.
-type Reports interface {
+// CallReports reads the index of call records.
+type CallReports interface {
 	// Find returns the leg to the destination of the account's call with this origination call id,
 	// in a range as in Filter. Before that leg is indexed it returns the loopback leg with the id.
 	// visible limits the rows to those that the caller sees; nil: all.
@@ -41,7 +41,7 @@ type FigureReports interface {
 // reportResponses has what the reports have in common.
 type reportResponses struct {
 	audit       AuditLog
-	visible     visible
+	visibility  rowVisibility
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -55,37 +55,37 @@ type reportParts struct {
 
 // respond responds with a report of the filter, which it completes: with a page within the time limit of requests, or
 // with CSV without one, after the audit entry is durable.
-func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, of reportParts) error {
+func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, parts reportParts) error {
 	f.Account = account.ID
 	var err error
-	f.Visible, err = r.visible.of(c, account)
+	f.Visible, err = r.visibility.ofCaller(c, account)
 	if err != nil {
 		return err
 	}
 
-	target := fmt.Sprintf("%s:%d-%d", of.name, f.Start, f.End)
+	target := fmt.Sprintf("%s:%d-%d", parts.name, f.Start, f.End)
 	if f.CSV {
-		return r.respondExport(c, account.ID, target, of)
+		return r.respondExport(c, account.ID, target, parts)
 	}
 
 	return r.withTimeout(func(c echo.Context) error {
-		if of.read != "" {
-			reportRead(c, r.audit, of.read, account.ID, target)
+		if parts.read != "" {
+			reportRead(c, r.audit, parts.read, account.ID, target)
 		}
-		page, err := of.list(c.Request().Context())
+		page, err := parts.list(c.Request().Context())
 		return respond(c, http.StatusOK, page, err)
 	})(c)
 }
 
-func (r reportResponses) respondExport(c echo.Context, accountID, target string, of reportParts) error {
+func (r reportResponses) respondExport(c echo.Context, accountID, target string, parts reportParts) error {
 	ctx := c.Request().Context()
-	if err := r.audit.Record(ctx, r.audit.Entry(ctx, of.exported, accountID, target)); err != nil {
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, parts.exported, accountID, target)); err != nil {
 		return err
 	}
 
 	c.Response().Header().Set("Content-Type", report.CSVType)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+of.name+`.csv"`)
-	wrote, err := of.write(ctx, c.Response())
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+parts.name+`.csv"`)
+	wrote, err := parts.write(ctx, c.Response())
 	// The response is then an error in JSON, not the file.
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
@@ -94,12 +94,12 @@ func (r reportResponses) respondExport(c echo.Context, accountID, target string,
 	return err
 }
 
-type reportRoutes struct {
+type callReportRoutes struct {
 	reportResponses
-	reports Reports
+	reports CallReports
 }
 
-func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) error {
+func (r callReportRoutes) handleCalls(c echo.Context, account identity.Account) error {
 	filter, err := cdrindex.ParseFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
 	if err != nil {
 		return err

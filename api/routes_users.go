@@ -32,16 +32,16 @@ func readLimits(body *jsonObject) identity.Limits {
 	return identity.Limits{QueueIDs: body.Strings("queue_ids", optional), AgentIDs: body.Strings("agent_ids", optional)}
 }
 
-// readNewLimits is readLimits for a change of a role: with the same role absent lists stay,
-// so that a client that does not know them widens no rights.
-func readNewLimits(body *jsonObject, role, before identity.Role, limits identity.Limits) identity.Limits {
+// readNewLimits is readLimits for a change of a user or key, which had the role and the limits before:
+// with the same role absent lists stay, so that a client that does not know them widens no rights.
+func readNewLimits(body *jsonObject, role, roleBefore identity.Role, limitsBefore identity.Limits) identity.Limits {
 	hasQueues, hasAgents := body.Has("queue_ids"), body.Has("agent_ids") // Has is false for what was read
 	read := readLimits(body)
-	if role == before && !hasQueues {
-		read.QueueIDs = limits.QueueIDs
+	if role == roleBefore && !hasQueues {
+		read.QueueIDs = limitsBefore.QueueIDs
 	}
-	if role == before && !hasAgents {
-		read.AgentIDs = limits.AgentIDs
+	if role == roleBefore && !hasAgents {
+		read.AgentIDs = limitsBefore.AgentIDs
 	}
 	return read
 }

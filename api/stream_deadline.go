@@ -16,7 +16,7 @@ import (
 type deadline struct {
 	set          func(time.Time) error
 	stallTimeout time.Duration
-	until        time.Time
+	until        time.Time // what was set last
 }
 
 func newReadDeadline(c echo.Context, stallTimeout time.Duration) *deadline {

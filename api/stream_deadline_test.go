@@ -46,12 +46,12 @@ type slowReader struct {
 	pause time.Duration
 }
 
-func (d *slowReader) Read(p []byte) (int, error) {
-	if d.n == 0 {
+func (r *slowReader) Read(p []byte) (int, error) {
+	if r.n == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(d.pause) // the test shows the duration of a slow client
-	d.n--
+	time.Sleep(r.pause) // the test shows the duration of a slow client
+	r.n--
 	return copy(p, "drop"), nil
 }
 
@@ -153,6 +153,6 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 			t.Error("it waits still")
 		}
 
-		e.want(404, "GET", recordingsPath+"/stopped", e.recorder(), "", nil)
+		e.ask(404, "GET", recordingsPath+"/stopped", e.recorderHeader(), "", nil)
 	})
 }

@@ -13,7 +13,7 @@ import (
 // addAI adds the real providers, and sessions that only remember.
 func (e *env) addAI(deps *Deps) {
 	e.t.Helper()
-	providers, err := aiprovider.New(e.t.Context(), aiprovider.Settings{}, e.db, e.keys, e.audit, e.registry)
+	providers, err := aiprovider.New(e.t.Context(), aiprovider.Settings{}, e.db, e.masterKeys, e.audit, e.registry)
 	must(e.t, err)
 	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
 	deps.AIProviders, deps.AIOpener = providers, providers
@@ -21,14 +21,15 @@ func (e *env) addAI(deps *Deps) {
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AICalls = e.ai, e.ai, e.ai, e.ai
 }
 
+// fakeSessions remembers what it was asked for, one field for each kind of request.
 type fakeSessions struct {
-	report    aiprovider.TestReport
-	refuse    error
+	report    aiprovider.TestReport // TestProvider's answer
+	refuse    error                 // answers every request but ServeMedia's, unless nil
 	tested    []aiprovider.Provider
 	announced []aiprovider.Announcement
 	served    []aiprovider.Provider
 	updated   []aisession.CallUpdate
-	heard     []string
+	heard     []string // ids of the providers that listen to a call
 }
 
 func (f *fakeSessions) StartListener(_ context.Context, _, callID, providerID string) (string, error) {

@@ -18,19 +18,19 @@ const encryptionPath = "/api/v2/config/call_recording_encryption"
 // addRecordings adds the real configurations and recordings, in a directory, beside the index.
 func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger) {
 	e.t.Helper()
-	configs, err := encryption.New(e.t.Context(), e.db, e.keys, e.audit, e.registry)
+	configs, err := encryption.New(e.t.Context(), e.db, e.masterKeys, e.audit, e.registry)
 	must(e.t, err)
-	_, err = e.keys.Create()
+	_, err = e.masterKeys.Create()
 	must(e.t, err)
 
-	e.store = filepath.Join(e.t.TempDir(), "recordings")
-	store, err := recording.OpenDir(e.store)
+	e.recordingsDir = filepath.Join(e.t.TempDir(), "recordings")
+	store, err := recording.OpenDir(e.recordingsDir)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
 
 	policies, err := callrecording.New(e.t.Context(), e.db, pathsOf{e.identity.Directory}, e.audit)
 	must(e.t, err)
-	deps.CallRecording = policies
+	deps.RecordingPolicies = policies
 
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
 		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index,
@@ -60,8 +60,8 @@ type discardPublisher struct{}
 
 func (discardPublisher) Publish(context.Context, string, []byte) error { return nil }
 
-// counter is a counter without labels.
-func (e *env) counter(name string) float64 {
+// counterValue returns the value of a counter without labels.
+func (e *env) counterValue(name string) float64 {
 	e.t.Helper()
 	families, err := e.registry.Gather()
 	must(e.t, err)

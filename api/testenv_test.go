@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,41 +18,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
+	"trunkline/control"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 	"trunkline/recording"
+	"trunkline/stats"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
 // a Kafka and an events channel that only remember. Whatever goes through do is
 // held to openapi.yaml.
 type env struct {
-	t          testing.TB
-	api        *API
-	audit      *audit.Log
-	identity   *identity.Service
-	kafka      *fakeKafka
-	deadLog    *kafka.Cluster
-	channel    *fakeChannel
-	explain    *fakeExplain
-	db         *sqldb.DB
-	cdr        cdrTopic
-	phones     *fakePlatform
-	ai         *fakeSessions
-	recordings *recording.Service
-	store      string // directory of the recordings
-	log        *testservice.Log
-	registry   *prometheus.Registry
-	clock      *clock
-	handler    http.Handler
-	keys       *masterkey.Keyring
-	key        string
+	t             testing.TB
+	api           *API
+	audit         *audit.Log
+	identity      *identity.Service
+	kafka         *fakeKafka
+	broker        *kafka.Cluster // embedded: of the dead letters and the queues' configurations
+	channel       *fakeChannel
+	explain       *fakeExplain
+	db            *sqldb.DB
+	cdr           cdrTopic
+	platform      *fakePlatform // of click to call
+	ai            *fakeSessions
+	recordings    *recording.Service
+	recordingsDir string
+	log           *testservice.Log
+	registry      *prometheus.Registry
+	clock         *clock
+	handler       http.Handler // api, with every answer held to openapi.yaml
+	masterKeys    *masterkey.Keyring
+	key           string // API key of demo with the scopes ingest, read, recordings and calls
 }
 
 const password = "only for the tests 42"
@@ -81,11 +86,11 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	must(t, err)
 	_, err = ring.Create()
 	must(t, err)
-	e.keys = ring
+	e.masterKeys = ring
 	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
 	must(t, err)
-	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry,
-		log)
+	e.identity, err = identity.New(t.Context(), cheap, db, e.masterKeys, identity.NewMemoryLimiter(), e.audit,
+		e.registry, log)
 	must(t, err)
 	e.seed()
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
@@ -99,7 +104,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 		Portal: e.identity.Credentials, Sessions: e.identity.Tokens,
 		Directory: e.identity.Directory, OTPs: e.identity.Credentials, Ingest: in, Channel: e.channel,
 		ChannelLogins: e.identity.Credentials, ChannelTokens: e.identity.Tokens}
-	e.addRecordings(&deps, e.addReports(&deps, log), log)
+	e.addRecordings(&deps, e.addCallReports(&deps, log), log)
 	e.addFigures(&deps, log)
 	e.addQueueConfigs(&deps)
 	e.addAI(&deps)
@@ -115,7 +120,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 
 	e.api, err = New(config, deps, e.registry, log)
 	must(t, err)
-	e.handler = readDescription(t).described(t, e.api)
+	e.handler = readDescription(t).checked(t, e.api)
 
 	return e
 }
@@ -157,8 +162,8 @@ func (e *env) do(method, target string, h header, body string) *httptest.Respons
 	return w
 }
 
-// want does a request and checks its status; into, when not nil, takes the body.
-func (e *env) want(status int, method, target string, h header, body string, into any) *httptest.ResponseRecorder {
+// ask does a request and checks its status; into, when not nil, takes the body.
+func (e *env) ask(status int, method, target string, h header, body string, into any) *httptest.ResponseRecorder {
 	e.t.Helper()
 	w := e.do(method, target, h, body)
 	if w.Code != status {
@@ -178,21 +183,21 @@ func loginBody(user string) string {
 
 func (e *env) loginUser(user string) (s sessionView) {
 	e.t.Helper()
-	e.want(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
+	e.ask(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
 	return s
 }
 
 func (e *env) eventsToken(user string) string {
 	e.t.Helper()
 	var s sessionView
-	e.want(200, "POST", channelAPI+"/login", nil, loginBody(user), &s)
+	e.ask(200, "POST", channelPrefix+"/login", nil, loginBody(user), &s)
 	return s.AccessToken
 }
 
 type accountsOf struct{ directory *identity.Directory }
 
-func (t accountsOf) MayIngestFor(p *identity.Principal, account string) bool {
-	return t.directory.Tree().Contains(p.AccountID, account)
+func (a accountsOf) MayIngestFor(p *identity.Principal, account string) bool {
+	return a.directory.Tree().Contains(p.AccountID, account)
 }
 
 type fakeKafka struct {
@@ -223,13 +228,13 @@ func (k *fakeKafka) Scan(context.Context, string, int, int64, int64, func(*kafka
 
 // fakeChannel records its requests and answers with a configured response.
 type fakeChannel struct {
-	requests []fanout.Request
-	refuse   error
-	status   fanout.Status
+	requests []fanout.Request // all so far
+	refuse   error            // answers every request, unless nil
+	status   fanout.Status    // status and total: Health's answer
 	total    int
-	clients  []fanout.Client
-	current  *fanout.Snapshot
-	caller   *identity.Principal
+	clients  []fanout.Client     // Stats' answer
+	current  *fanout.Snapshot    // Snapshot's answer
+	caller   *identity.Principal // who asked last for Stats or Snapshot
 }
 
 func (f *fakeChannel) ServeWebSocket(w http.ResponseWriter, r fanout.Request) error {
@@ -302,4 +307,77 @@ func (e *env) through(r *http.Request, handle echo.HandlerFunc) *httptest.Respon
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, r)
 	return w
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came true")
+		}
+	}
+}
+
+// as returns a request's headers: the user's portal token, and the account.
+func (e *env) as(user, account string) header {
+	h := bearer(e.loginUser(user).AccessToken)
+	h["X-Account-ID"] = account
+	return h
+}
+
+func withHeader(h header, name, value string) header {
+	more := header{name: value}
+	for n, v := range h {
+		if n != name {
+			more[n] = v
+		}
+	}
+	return more
+}
+
+// userWith creates a user of an account with a role and returns a header with its token.
+func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
+	e.t.Helper()
+	_, err := e.identity.Directory.CreateUser(e.t.Context(), identity.NewUser{
+		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
+	})
+	must(e.t, err)
+	found, _ := e.identity.Directory.Tree().Account(account)
+	var s sessionView
+	e.ask(200, "POST", "/ucp/v2/login", nil,
+		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
+
+	return bearer(s.AccessToken)
+}
+
+// membersByQueue is a Roster with one queue's members.
+type membersByQueue map[string][]string
+
+func (r membersByQueue) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
+	for _, queue := range queues {
+		agents = append(agents, r[queue]...)
+	}
+	return agents, nil
+}
+
+// noControl has no agents and no calls.
+type noControl struct{}
+
+func (noControl) Act(context.Context, control.Request) (string, error) {
+	return "", fault.NotFound("Agent not found")
+}
+
+func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
+	return nil, fault.NotFound("Action not found")
+}
+
+// addQueueConfigs adds the real configurations over an embedded broker.
+func (e *env) addQueueConfigs(deps *Deps) {
+	e.t.Helper()
+	c := kafkatest.OpenEmbedded(e.t, 1)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
+	configs := stats.NewQueueConfigs(c, p)
+	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
+	e.addDeadLetters(deps, c, p)
 }

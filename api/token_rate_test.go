@@ -27,15 +27,15 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 		try  func() (status int, retryAfter string)
 	}{
 		{"exchange of a token", 60, func() (int, string) {
-			w := e.do("POST", channelAPI+"/login", bearer(session.AccessToken), `{}`)
+			w := e.do("POST", channelPrefix+"/login", bearer(session.AccessToken), `{}`)
 			return w.Code, w.Header().Get("Retry-After")
 		}},
 		{"channel login", 60, func() (int, string) {
-			w := e.do("POST", channelSocket+"/login", nil, loginBody("admin"))
+			w := e.do("POST", channelWSPrefix+"/login", nil, loginBody("admin"))
 			return w.Code, w.Header().Get("Retry-After")
 		}},
 		{"exchange of a key", 600, func() (int, string) {
-			w := e.do("POST", channelSocket+"/login", header{"X-API-Key": key}, `{}`)
+			w := e.do("POST", channelWSPrefix+"/login", header{"X-API-Key": key}, `{}`)
 			return w.Code, w.Header().Get("Retry-After")
 		}},
 		{"refresh", 60, func() (int, string) {
@@ -61,5 +61,5 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 		}
 	}
 
-	e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(other.AccessToken), `{}`, nil)
+	e.ask(http.StatusOK, "POST", channelPrefix+"/login", bearer(other.AccessToken), `{}`, nil)
 }

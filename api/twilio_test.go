@@ -30,7 +30,7 @@ func TestABotOfTwiliosEndsAndTransfersItsCall(t *testing.T) {
 	} {
 		e.ai.updated = nil
 		var got twilioCall
-		e.want(200, "POST", path, form, url.Values{c.field: {c.value}}.Encode(), &got)
+		e.ask(200, "POST", path, form, url.Values{c.field: {c.value}}.Encode(), &got)
 		want := []aisession.CallUpdate{{CallSID: "CA7", SecretSHA256: aisession.SecretSHA256("token-1"),
 			Destination: c.want}}
 		if !reflect.DeepEqual(e.ai.updated, want) || got.SID != "CA7" || got.AccountSID != "AC1" || got.URI != path {
@@ -54,19 +54,19 @@ func TestABotOfTwiliosEndsAndTransfersItsCall(t *testing.T) {
 		}
 	}
 
-	e.want(401, "POST", path, header{"Content-Type": form["Content-Type"]}, "Status=completed", nil)
-	e.want(415, "POST", path, header{"Authorization": basic}, "Status=completed", nil)
-	e.want(413, "POST", path, form, "Twiml="+strings.Repeat("a", 16<<10), nil)
-	e.want(400, "POST", path, form, "Status=completed"+strings.Repeat("&a=b", maxParameters), nil)
+	e.ask(401, "POST", path, header{"Content-Type": form["Content-Type"]}, "Status=completed", nil)
+	e.ask(415, "POST", path, header{"Authorization": basic}, "Status=completed", nil)
+	e.ask(413, "POST", path, form, "Twiml="+strings.Repeat("a", 16<<10), nil)
+	e.ask(400, "POST", path, form, "Status=completed"+strings.Repeat("&a=b", maxParameters), nil)
 
 	if e.ai.updated != nil {
 		t.Errorf("refused requests had %v done", e.ai.updated)
 	}
 
 	e.ai.refuse = fault.Unauthenticated("The password is not the provider's secret")
-	e.want(401, "POST", path, form, "Status=completed", nil)
+	e.ask(401, "POST", path, form, "Status=completed", nil)
 	e.ai.refuse = fault.NotFound("Call not found")
-	e.want(404, "POST", path, form, "Status=completed", nil)
+	e.ask(404, "POST", path, form, "Status=completed", nil)
 }
 
 func FuzzTwiML(f *testing.F) {

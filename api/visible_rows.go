@@ -17,14 +17,14 @@ type Roster interface {
 	AgentsIn(ctx context.Context, account string, queues []string) ([]string, error)
 }
 
-// visible finds what a caller's role sees of the rows of a report.
-type visible struct{ roster Roster }
+// rowVisibility finds what a caller's role sees of the rows of a report.
+type rowVisibility struct{ roster Roster }
 
-// of returns what the caller sees of an account's rows, nil for everything.
-func (v visible) of(c echo.Context, account identity.Account) (*report.Visible, error) {
+// ofCaller returns what the request's caller sees of an account's rows, nil for everything.
+func (v rowVisibility) ofCaller(c echo.Context, account identity.Account) (*report.Visible, error) {
 	caller := callerOf(c)
 	visibility := caller.Visibility()
-	if visibility.SeesEverything() {
+	if visibility.AdmitsAll() {
 		return nil, nil
 	}
 

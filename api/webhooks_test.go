@@ -16,7 +16,7 @@ import (
 func (e *env) addWebhooks(deps *Deps) {
 	e.t.Helper()
 	webhooks, err := webhook.New(e.t.Context(), webhook.DefaultSettings(), webhook.Deps{
-		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity.Directory, Log: kafkatest.NewLog(1),
+		DB: e.db, Keys: e.masterKeys, Audit: e.audit, Filters: e.identity.Directory, Log: kafkatest.NewLog(1),
 	})
 	must(e.t, err)
 	deps.Webhooks = webhooks
@@ -26,9 +26,9 @@ const webhookBody = `{"url":"https://crm.example.com/hook","filters":{"queue_ids
 
 func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
+	h := e.as("admin", "demo")
 	var made, got webhookView
-	w := e.want(201, "POST", webhooksPath, h, webhookBody, &made)
+	w := e.ask(201, "POST", webhooksPath, h, webhookBody, &made)
 	one := webhooksPath + "/" + made.ID
 	if w.Header().Get("Location") != one || w.Header().Get("Cache-Control") != "no-store" ||
 		!strings.HasPrefix(made.Secret, "whsec_") ||
@@ -40,7 +40,7 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	tag := w.Header().Get("ETag")
 	for _, method := range []string{"GET", "PUT"} {
 		got = webhookView{}
-		w := e.want(200, method, one, withHeader(h, "If-Match", tag),
+		w := e.ask(200, method, one, withHeader(h, "If-Match", tag),
 			map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s shows the secret: %s", method, w.Body)
@@ -48,17 +48,17 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	}
 
 	for method, body := range map[string]string{"PUT": webhookBody, "DELETE": ""} {
-		e.want(412, method, one, withHeader(h, "If-Match", tag), body, nil)
+		e.ask(412, method, one, withHeader(h, "If-Match", tag), body, nil)
 	}
 
-	whole := e.want(200, "GET", one, h, "", nil).Body.String()
+	whole := e.ask(200, "GET", one, h, "", nil).Body.String()
 	// meanwhile a delivery failed
 	whole = strings.Replace(whole, `"failures":0`,
 		`"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1)
-	e.want(200, "PUT", one, h, whole, &got)
+	e.ask(200, "PUT", one, h, whole, &got)
 
 	for _, sent := range []string{`"id":"` + made.ID + `1"`, `"account_id":"sub"`, `"created_at":1`} {
-		w := e.want(400, "PUT", one, h, `{"url":"https://crm.example.com/other",`+sent+`}`, nil)
+		w := e.ask(400, "PUT", one, h, `{"url":"https://crm.example.com/other",`+sent+`}`, nil)
 		if !strings.Contains(w.Body.String(), `"code":"read_only"`) {
 			t.Errorf("%s: %s", sent, w.Body)
 		}
@@ -70,22 +70,22 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	}
 
 	key := header{"X-API-Key": e.keyWith(identity.ScopeAdmin)} // without X-Account-ID its own account
-	if list := e.want(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) ||
+	if list := e.ask(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) ||
 		strings.Contains(list, "secret") {
 		t.Errorf("listed: %s", list)
 	}
 
-	e.want(200, "POST", one+"/retry", h, "", &got)
-	e.want(200, "POST", one+"/retry", h, "{}", &got)
-	e.want(400, "POST", one+"/retry", h, `{"since":"yesterday"}`, nil)
-	e.want(400, "POST", one+"/retry", h, `{"from":"x"}`, nil)
-	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
-	tag = e.want(200, "GET", one, h, "", nil).Header().Get("ETag")
-	e.want(204, "DELETE", one, withHeader(h, "If-Match", tag), "", nil)
+	e.ask(200, "POST", one+"/retry", h, "", &got)
+	e.ask(200, "POST", one+"/retry", h, "{}", &got)
+	e.ask(400, "POST", one+"/retry", h, `{"since":"yesterday"}`, nil)
+	e.ask(400, "POST", one+"/retry", h, `{"from":"x"}`, nil)
+	e.ask(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
+	tag = e.ask(200, "GET", one, h, "", nil).Header().Get("ETag")
+	e.ask(204, "DELETE", one, withHeader(h, "If-Match", tag), "", nil)
 
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one},
 		{"POST", one + "/retry"}} {
-		e.want(404, request[0], request[1], h, request[2], nil)
+		e.ask(404, request[0], request[1], h, request[2], nil)
 	}
 
 	if strings.Contains(e.log.String(), "whsec_") {
@@ -96,7 +96,7 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 func TestWhoMayChangeWebhooks(t *testing.T) {
 	e := newEnv(t)
 	var made webhookView
-	e.want(201, "POST", webhooksPath, e.of("admin", "demo"), webhookBody, &made)
+	e.ask(201, "POST", webhooksPath, e.as("admin", "demo"), webhookBody, &made)
 
 	one := webhooksPath + "/" + made.ID
 	for _, request := range [][3]string{
@@ -104,23 +104,23 @@ func TestWhoMayChangeWebhooks(t *testing.T) {
 		{"DELETE", one}, {"POST", one + "/retry"},
 	} {
 		method, path, body := request[0], request[1], request[2]
-		e.want(401, method, path, nil, body, nil)
-		e.want(401, method, path, header{"Authorization": "Bearer x.y.z"}, body, nil)
-		e.want(403, method, path, header{"Authorization": "Bearer " + e.eventsToken("admin")}, body, nil)
-		e.want(403, method, path, bearer(e.loginUser("alice").AccessToken), body, nil)
-		e.want(403, method, path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, body, nil)
-		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
-		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
+		e.ask(401, method, path, nil, body, nil)
+		e.ask(401, method, path, header{"Authorization": "Bearer x.y.z"}, body, nil)
+		e.ask(403, method, path, header{"Authorization": "Bearer " + e.eventsToken("admin")}, body, nil)
+		e.ask(403, method, path, bearer(e.loginUser("alice").AccessToken), body, nil)
+		e.ask(403, method, path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, body, nil)
+		e.ask(404, method, path, e.as("admin", "stranger"), body, nil)
+		e.ask(404, method, path, e.as("admin", "nobody"), body, nil)
 
 		if path != webhooksPath { // it is not that of a sub-account
-			e.want(404, method, path, e.of("admin", "sub"), body, nil)
+			e.ask(404, method, path, e.as("admin", "sub"), body, nil)
 		}
 	}
 }
 
 func TestWebhooksBodiesAreReadStrictly(t *testing.T) {
 	e := newEnv(t)
-	h := e.of("admin", "demo")
+	h := e.as("admin", "demo")
 	for body, want := range map[string]string{
 		`{}`:                                     `"field":"url","code":"required"`,
 		`{"url":null}`:                           `"field":"url","code":"wrong_type"`,
@@ -132,7 +132,7 @@ func TestWebhooksBodiesAreReadStrictly(t *testing.T) {
 		`{"url":"https://a.com","filters":{"names":["nothing"]}}`:        `"field":"filters.names[0]","code":"unknown_name"`,
 		`{"url":"https://a.com","paused":true}`:                          `"field":"paused","code":"unknown"`,
 	} {
-		if w := e.want(http.StatusBadRequest, "POST", webhooksPath, h, body, nil); !strings.Contains(w.Body.String(),
+		if w := e.ask(http.StatusBadRequest, "POST", webhooksPath, h, body, nil); !strings.Contains(w.Body.String(),
 			want) || strings.Contains(w.Body.String(), "AAAA") {
 			t.Errorf("%s\nanswers %s", body, w.Body)
 		}
@@ -145,16 +145,16 @@ func TestAWebhookOfAKeyGetsNoTranscripts(t *testing.T) {
 	body := func(filters string) string {
 		return `{"url":"https://crm.example.com/hook","filters":{"event_types":["AGENT_CUSTOM_EVENT"]` + filters + `}}`
 	}
-	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}
+	admin, key := e.as("admin", "demo"), header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}
 	var made webhookView
-	e.want(201, "POST", webhooksPath, admin, body(""), &made)
+	e.ask(201, "POST", webhooksPath, admin, body(""), &made)
 
 	for _, filters := range []string{"", `,"names":["call.*"]`, `,"names":["recording.stored","call.transcript"]`} {
-		e.want(403, "POST", webhooksPath, key, body(filters), nil)
-		e.want(403, "PUT", webhooksPath+"/"+made.ID, key, body(filters), nil)
+		e.ask(403, "POST", webhooksPath, key, body(filters), nil)
+		e.ask(403, "PUT", webhooksPath+"/"+made.ID, key, body(filters), nil)
 	}
 
-	e.want(201, "POST", webhooksPath, key, body(`,"names":["recording.stored"]`), nil)
-	e.want(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)},
+	e.ask(201, "POST", webhooksPath, key, body(`,"names":["recording.stored"]`), nil)
+	e.ask(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)},
 		body(""), nil)
 }

@@ -52,9 +52,9 @@ func newHandler(b *base, r *roles) (http.Handler, error) {
 		deps.Directory, deps.OTPs, deps.Audit = b.identity.Directory, b.identity.Credentials, b.audit
 		deps.Encryption = b.secrets.encryption
 		deps.Recordings = r.recordings.service
-		deps.CallRecording = r.recordings.policies
+		deps.RecordingPolicies = r.recordings.policies
 		deps.Roster = r.subscribers
-		deps.Reports, deps.Figures, deps.QueueConfigs = r.index, r.figures, r.queueConfigs
+		deps.CallReports, deps.Figures, deps.QueueConfigs = r.index, r.figures, r.queueConfigs
 		deps.AlertConfigs = r.queueConfigs
 		deps.Alerts = r.figures
 		deps.Abandoned = r.figures

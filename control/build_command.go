@@ -159,7 +159,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			if !visibility.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
 				continue
 			}
-			if r.QueueID != "" && visibility.Role() == identity.RoleSupervisor && !visibility.HasQueue(r.QueueID) {
+			if r.QueueID != "" && visibility.Role() == identity.RoleSupervisor && !visibility.SeesQueue(r.QueueID) {
 				return nil, fault.Forbidden("The queue is not one of yours")
 			}
 

@@ -213,7 +213,7 @@ func alertTests(t *testing.T) []string {
 	return files
 }
 
-func TestPromtool(t *testing.T) {
+func TestPromtoolAcceptsTheRules(t *testing.T) {
 	promtool := lookTool(t, "promtool")
 	mustRun(t, promtool, "check", "rules", rulesFile)
 	mustRun(t, promtool, append([]string{"test", "rules"}, alertTests(t)...)...)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -96,22 +95,5 @@ func TestArtifacts(t *testing.T) {
 
 	if string(readFile(t, "../bin/image/trunkline")) != string(readFile(t, program(t))) {
 		t.Error("the image holds another program")
-	}
-}
-
-// TestForeignImagesHaveDigests covers all images except compose's, which are covered in
-// .ci/chart/compose.
-func TestForeignImagesHaveDigests(t *testing.T) {
-	text := string(readFile(t, "Dockerfile"))
-	stages := map[string]bool{"scratch": true}
-	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?$`).FindAllStringSubmatch(text, -1) {
-		if !stages[m[1]] && m[1] != "${GO_IMAGE}" {
-			t.Errorf("FROM %s: neither a stage nor an image with a digest", m[1])
-		}
-		stages[m[2]] = true
-	}
-
-	if !regexp.MustCompile(`(?m)^ARG GO_IMAGE=golang:[0-9.]+@sha256:[0-9a-f]{64}$`).MatchString(text) {
-		t.Error("GO_IMAGE has no version and digest")
 	}
 }

@@ -41,7 +41,7 @@ func parseNames(expr string) (nameUses, error) {
 			if strings.HasPrefix(strings.TrimSpace(r.rest), "(") {
 				r.uses.grouping = append(r.uses.grouping, r.labels()...)
 			}
-		case !name.MatchString(token) || operators[token] || r.isCall():
+		case !namePattern.MatchString(token) || operators[token] || r.isCall():
 		default:
 			s := selector{metric: token}
 			if strings.HasPrefix(strings.TrimSpace(r.rest), "{") {
@@ -53,11 +53,11 @@ func parseNames(expr string) (nameUses, error) {
 }
 
 var (
-	token = regexp.MustCompile(
+	tokenPattern = regexp.MustCompile(
 		`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
-	name      = regexp.MustCompile(`^[a-zA-Z_:]`)
-	grouping  = wordSet("by without on ignoring group_left group_right")
-	operators = wordSet("and or unless bool offset inf nan atan2")
+	namePattern = regexp.MustCompile(`^[a-zA-Z_:]`)
+	grouping    = wordSet("by without on ignoring group_left group_right")
+	operators   = wordSet("and or unless bool offset inf nan atan2")
 )
 
 func wordSet(words string) map[string]bool {
@@ -81,7 +81,7 @@ func (r *tokenReader) next() string {
 			return ""
 		}
 
-		found := token.FindString(r.rest)
+		found := tokenPattern.FindString(r.rest)
 		if found == "" {
 			_, size := utf8.DecodeRuneInString(r.rest)
 			found = r.rest[:size]
@@ -104,7 +104,7 @@ func (r *tokenReader) isCall() bool {
 // labels parses a list in parentheses.
 func (r *tokenReader) labels() (labels []string) {
 	for token := r.next(); token != ")" && token != ""; token = r.next() {
-		if name.MatchString(token) {
+		if namePattern.MatchString(token) {
 			labels = append(labels, token)
 		}
 	}
@@ -114,7 +114,7 @@ func (r *tokenReader) labels() (labels []string) {
 // matchers parses the content of braces.
 func (r *tokenReader) matchers() (out []matcher) {
 	for token := r.next(); token != "}" && token != ""; token = r.next() {
-		if name.MatchString(token) {
+		if namePattern.MatchString(token) {
 			m := matcher{label: token, op: r.next()}
 			quoted := r.next()
 			m.value = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.Trim(quoted, `"'`))
@@ -124,7 +124,7 @@ func (r *tokenReader) matchers() (out []matcher) {
 	return out
 }
 
-func TestUses(t *testing.T) {
+func TestParseNames(t *testing.T) {
 	for expr, want := range map[string]nameUses{
 		`up`: {selectors: []selector{{metric: "up"}}},
 		`sum by (a, b) (rate(x_total{c="1",d=~"2|3"}[5m]))`: {

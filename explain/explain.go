@@ -71,7 +71,7 @@ type Explanation struct {
 	Facts     []Fact
 	Delivery  fanout.Report
 	Webhooks  []webhook.Explanation
-	Explained time.Time
+	Explained time.Time // when the explanation was made: later the outcomes may be others
 }
 
 // Event is the message and its position.
@@ -179,7 +179,7 @@ func messageOf(r *kafka.Record) identity.Message {
 		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)),
 		Format: text(event.HeaderOriginalFormat),
 		Name:   event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue),
-		CallID:   text(event.HeaderCall),
-		MemberOf: text(event.HeaderAgentQueues),
+		CallID:      text(event.HeaderCall),
+		OtherQueues: text(event.HeaderAgentQueues),
 	}
 }

@@ -91,21 +91,21 @@ func (l *topics) addEventOf(typ event.Type, at time.Time, account, format, key, 
 	return id
 }
 
-// others returns fixed outcomes for connections and webhooks, and stores the questions.
-type others struct {
-	connections fanout.Question
+// fakeOutcomes returns fixed outcomes for connections and webhooks, and stores the questions.
+type fakeOutcomes struct {
+	connections fanout.Question // the last one asked
 	webhooks    webhook.Question
 }
 
-func (o *others) Explain(_ context.Context, q fanout.Question) fanout.Report {
+func (o *fakeOutcomes) Explain(_ context.Context, q fanout.Question) fanout.Report {
 	o.connections = q
 	return fanout.Report{Complete: true}
 }
 
-type hooks struct{ *others }
+type fakeWebhooks struct{ *fakeOutcomes }
 
-func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) ([]webhook.Explanation, error) {
-	h.webhooks = q
+func (f fakeWebhooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) ([]webhook.Explanation, error) {
+	f.webhooks = q
 	return []webhook.Explanation{{Outcome: webhook.OutcomeDelivered}}, nil
 }
 
@@ -116,12 +116,12 @@ func (fakeAccounts) Tree() *identity.Tree {
 		identity.Account{ID: "other"})
 }
 
-func newService(log Log) (*Service, *others) {
-	o := &others{}
-	return &Service{Log: log, Connections: o, Webhooks: hooks{o}, Accounts: fakeAccounts{}}, o
+func newService(log Log) (*Service, *fakeOutcomes) {
+	o := &fakeOutcomes{}
+	return &Service{Log: log, Connections: o, Webhooks: fakeWebhooks{o}, Accounts: fakeAccounts{}}, o
 }
 
-const login = `{"type":"AGENT_LOGIN","data":{"agent_id":"7"}}`
+const loginRecord = `{"type":"AGENT_LOGIN","data":{"agent_id":"7"}}`
 
 func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	log := &topics{}
@@ -129,7 +129,7 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	at := time.UnixMilli(1_795_169_706_125)
 	loggedIn := event.Facts{Name: event.NameAgentLogin, AgentID: "7", AgentName: "Ann", State: event.Available,
 		PreviousState: event.Offline, PreviousSince: 5}
-	byHeader := log.addEvent(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic",
+	byHeader := log.addEvent(at, "shop", "generic", "shop", loginRecord, loggedIn, event.HeaderFormat, "generic",
 		event.HeaderSource, "apikey:k")
 	byKeys := log.addEvent(at, "shop", "svc.cc", "",
 		`{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
@@ -256,7 +256,7 @@ func TestWhatIsNotExplained(t *testing.T) {
 
 	for i := range 200 { // more than are read at once; most with the same time
 		ids = append(ids,
-			log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login,
+			log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", loginRecord,
 				event.Facts{Name: event.NameAgentLogin}))
 	}
 
@@ -269,7 +269,7 @@ func TestWhatIsNotExplained(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 
-	*asked = others{}
+	*asked = fakeOutcomes{}
 	var none string
 	for name, q := range map[string]Question{
 		"another account's":      {ID: ids[0], Root: "other"},

@@ -123,7 +123,7 @@ func (x *connectionExplainer) explainHere(q *Question) NodeAnswer {
 			c.Outcome = OutcomeNotVisible
 		case mismatch != nil:
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
-		case !visibility.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf),
+		case !visibility.Admits(m.AccountID, m.AgentID, m.QueueID, m.OtherQueues),
 			m.Name == event.NameCallTranscript && !visibility.SeesTranscripts():
 			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}

@@ -34,7 +34,7 @@ func (l *memoryLog) questionAbout(t *testing.T, id event.ID) Question {
 				Format: text(event.HeaderOriginalFormat),
 				Name:   event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent),
 				QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
-				MemberOf: text(event.HeaderAgentQueues),
+				OtherQueues: text(event.HeaderAgentQueues),
 			}}
 		}
 	}

@@ -51,7 +51,7 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 	tree, visibility := directory.Tree(), directory.VisibilityOf(p)
 	types, _, ok := event.TypeSetOf(p.EventTypes)
 	_, known := tree.Account(p.AccountID)
-	if !ok || !known || visibility.SeesNothing() {
+	if !ok || !known || visibility.AdmitsNone() {
 		return nil
 	}
 	if !visibility.SeesTranscripts() {
@@ -60,7 +60,7 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
 		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
-	if !visibility.SeesEverything() {
+	if !visibility.AdmitsAll() {
 		f.visibility = visibility
 	}
 	if len(p.AccountIDs) == 0 {
@@ -96,7 +96,7 @@ func (f *filter) matchesFacts(m *frame) bool {
 
 // seesQueue reports whether the role and the filter show the queue's figures.
 func (f *filter) seesQueue(queue string) bool {
-	return f.queues.has(queue) && (f.visibility == nil || f.visibility.HasQueue(queue))
+	return f.queues.has(queue) && (f.visibility == nil || f.visibility.SeesQueue(queue))
 }
 
 // matchesAccount reports whether the filter includes the account.

@@ -53,7 +53,8 @@ func TestUsersAndKeysOfAnAccountAreBounded(t *testing.T) {
 			}
 		}
 
-		if users, keys := s.count(t, "identity_users"), s.count(t, "identity_api_keys"); users != 5 || keys != 3 {
+		users, keys := s.countRows(t, "identity_users"), s.countRows(t, "identity_api_keys")
+		if users != 5 || keys != 3 {
 			t.Errorf("%d users and %d keys", users, keys)
 		}
 

@@ -12,8 +12,8 @@ type Tree struct {
 	nodesByID     map[string]*node
 	nodesByName   map[string]*node
 	nodesByDomain map[string]*node // lower-case
-	roots         int
-	root          *node // the last of several
+	roots         int              // their number
+	root          *node            // the last of several
 }
 
 // node is an account in the tree. Nodes know their parents and not their paths: in a deep

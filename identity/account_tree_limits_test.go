@@ -1,39 +1,14 @@
 package identity
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
-
-// insertAccounts stores accounts without the rules of CreateAccount, as earlier versions
-// did, and raises the revision.
-func (s *testService) insertAccounts(t testing.TB, accounts []Account) {
-	t.Helper()
-	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
-		for _, a := range accounts {
-			_, err := tx.ExecContext(t.Context(),
-				`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $1, $1, $2, '', 1)`,
-				a.ID, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""})
-			if err != nil {
-				return err
-			}
-		}
-
-		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = directory + 1`)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // chain returns n accounts, each below the one before it.
 func chain(prefix string, n int) []Account {
@@ -150,23 +125,6 @@ func TestAQuotaOfAccountsHoldsOnTwoNodesAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnUpdateThatKeepsTheParentKeepsTheStoredOne(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := startService(t, cfg, Config{})
-		for _, pair := range [][2]string{{"old", ""}, {"new", ""}, {"moved", "old"}} {
-			must(s.CreateAccount(t.Context(),
-				NewAccount{ID: pair[0], Name: pair[0], Domain: pair[0], Parent: pair[1]}))(t)
-		}
-
-		must(s.UpdateAccount(t.Context(), "moved", AccountUpdate{Name: "moved", Domain: "moved", Parent: "new"}))(t)
-		updated := must(s.UpdateAccount(t.Context(), "moved",
-			AccountUpdate{Name: "renamed", Domain: "moved", KeepParent: true}))(t)
-		if updated.ParentID != "new" {
-			t.Errorf("the parent is %q, want the one stored last", updated.ParentID)
-		}
-	})
-}
-
 // A tree that is deeper than the limit loads, is answered from, and can shrink.
 func TestDeeperTreesStillLoad(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
@@ -201,115 +159,4 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 		AccountUpdate{Name: "renamed", Domain: "renamed", Parent: first}); err != nil {
 		t.Error("a move up:", err)
 	}
-}
-
-func TestAnImpossibleTreeIsLeftOut(t *testing.T) {
-	tree, orphans := buildTree(
-		[]Account{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "a"},
-			{ID: "d", ParentID: "c"}, {ID: "e", ParentID: "gone"}, {ID: "ok"}, {ID: "below", ParentID: "ok"}})
-	if fmt.Sprint(orphans) != "[a b c d e]" || len(tree.Accounts()) != 2 || tree.nodesByID["ok"].below != 1 {
-		t.Errorf("orphans %v of %v", orphans, tree.Accounts())
-	}
-}
-
-// BenchmarkReadDirectory reads and builds a hundred thousand accounts, wide or in deep chains.
-// Goal: at most a second each.
-func BenchmarkReadDirectory(b *testing.B) {
-	for name, accounts := range map[string][]Account{"wide": manyAccounts(100_000, 16),
-		"deep": manyAccounts(100_000, 5000)} {
-		b.Run(name, func(b *testing.B) {
-			s := startService(b, testdb.SQLite(b), Config{})
-			s.insertAccounts(b, accounts)
-			for b.Loop() {
-				if err := s.Directory.reload(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-
-			if len(s.Tree().nodesByID) != len(accounts) {
-				b.Errorf("%d accounts", len(s.Tree().nodesByID))
-			}
-		})
-	}
-}
-
-func manyAccounts(n, depth int) (accounts []Account) {
-	for i := range n / depth {
-		accounts = append(accounts, chain(fmt.Sprintf("c%d-", i), depth)...)
-	}
-	return accounts
-}
-
-// A tenant that makes the tree unreadable does not stop revocation: deleted users and keys
-// are refused although the accounts cannot be read, and after maxStaleness everything is.
-func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	token := s.mustLogin(t, "alice").AccessToken
-	admin := s.mustLogin(t, "admin").AccessToken
-	key, stored, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	alice, bob := s.mustAuthenticate(t, token), s.mustAuthenticate(t, admin)
-
-	err = s.db.Tx(t.Context(), func(tx *sql.Tx) error {
-		for _, statement := range []string{
-			`INSERT INTO identity_revocations (id, expires_at, revision) SELECT '` + alice.UserID +
-				`', 99999999999999, revocations + 1 FROM identity_revision`,
-			`DELETE FROM identity_api_keys WHERE id = '` + stored.ID + `'`,
-			`UPDATE identity_revision SET directory = directory + 1, revocations = revocations + 1`,
-			`ALTER TABLE identity_accounts RENAME TO unreadable`,
-		} {
-			if _, err := tx.ExecContext(context.WithoutCancel(t.Context()), statement); err != nil {
-				return fmt.Errorf("%s: %w", statement, err)
-			}
-		}
-
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := s.changes.poll(t.Context()); err == nil {
-		t.Fatal("the accounts were read")
-	}
-
-	_, err = s.Authenticate(t.Context(), token)
-	wantKind(t, "a deleted user's token", err, fault.KindUnauthenticated)
-	_, err = s.AuthenticateKey(t.Context(), key)
-	wantKind(t, "a deleted key", err, fault.KindUnauthenticated)
-	s.mustAuthenticate(t, admin)
-
-	past := time.Now().Add(-maxStaleness - time.Second).UnixNano()
-	s.changes.freshness.currentAt.Store(past)
-	s.changes.freshness.behindSince.Store(past)
-	_, err = s.Authenticate(t.Context(), admin)
-	wantKind(t, "a token", err, fault.KindUnavailable)
-	_, err = s.AuthenticateKey(t.Context(), key)
-	wantKind(t, "a key", err, fault.KindUnavailable)
-	wantKind(t, "an open socket", s.CheckPrincipal(bob), fault.KindUnavailable)
-
-	if _, err := s.db.ExecContext(t.Context(), `ALTER TABLE unreadable RENAME TO identity_accounts`); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.changes.poll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
-	s.mustAuthenticate(t, admin)
-	if s.changes.freshness.age() > maxStaleness || s.CheckPrincipal(bob) != nil {
-		t.Error("it is not fresh again")
-	}
-}
-
-// A process that does not poll, as a management command, reads before it refuses.
-func TestStaleMemoryIsReadAgainWhereNothingPolls(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	token := s.mustLogin(t, "alice").AccessToken
-	past := time.Now().Add(-time.Hour).UnixNano()
-	s.changes.freshness.currentAt.Store(past)
-	s.changes.freshness.polledAt.Store(past)
-	s.mustAuthenticate(t, token)
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -51,14 +52,14 @@ func TestAccountsFormATree(t *testing.T) {
 			t.Errorf("accounts %+v", all)
 		}
 
-		wantKind(t, "an account with children", s.remove(t.Context(), "Mid"), fault.KindConflict)
+		wantKind(t, "an account with children", s.deleteAnyVersion(t.Context(), "Mid"), fault.KindConflict)
 		for _, ref := range []string{"leaf.local", "Mid"} {
-			if err := s.remove(t.Context(), ref); err != nil {
+			if err := s.deleteAnyVersion(t.Context(), ref); err != nil {
 				t.Error(err)
 			}
 		}
 
-		wantKind(t, "again", s.remove(t.Context(), "mid"), fault.KindNotFound)
+		wantKind(t, "again", s.deleteAnyVersion(t.Context(), "mid"), fault.KindNotFound)
 	})
 }
 
@@ -103,4 +104,35 @@ func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "same", Name: "same", Domain: "same"}))(t)
 	})
+}
+
+func TestAnImpossibleTreeIsLeftOut(t *testing.T) {
+	tree, orphans := buildTree(
+		[]Account{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "a"},
+			{ID: "d", ParentID: "c"}, {ID: "e", ParentID: "gone"}, {ID: "ok"}, {ID: "below", ParentID: "ok"}})
+	if fmt.Sprint(orphans) != "[a b c d e]" || len(tree.Accounts()) != 2 || tree.nodesByID["ok"].below != 1 {
+		t.Errorf("orphans %v of %v", orphans, tree.Accounts())
+	}
+}
+
+// Where several tenants are, no account stands for domains that are none: the realm of a
+// phone's challenge would name it.
+func TestOnlyOneRootStandsForUnknownDomains(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{})
+	if _, ok := s.Tree().OnlyRoot(); ok {
+		t.Error("a root without accounts")
+	}
+
+	s.demo(t)
+	must(s.CreateAccount(t.Context(),
+		NewAccount{ID: "below", Name: "below", Domain: "below.demo.local", Parent: "demo"}))(t)
+
+	if root, ok := s.Tree().OnlyRoot(); !ok || root.ID != "demo" {
+		t.Errorf("the only root is %v", root)
+	}
+
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
+	if root, ok := s.Tree().OnlyRoot(); ok {
+		t.Errorf("of two roots %v", root)
+	}
 }

@@ -198,14 +198,14 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 }
 
 // checkRenamed checks the names that differ from those of old, and stores who chose them.
-func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by nameChooser,
+func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, chooser nameChooser,
 	account, old Account) error {
 	if account.Name == old.Name && account.Domain == old.Domain {
 		return nil
 	}
 
 	var bad fieldProblems
-	d.cfg.checkNames(tree, by, account, old, false, &bad)
+	d.cfg.checkNames(tree, chooser, account, old, false, &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return err
 	}
@@ -213,12 +213,12 @@ func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by
 		return err
 	}
 
-	_, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET named_by = $2 WHERE id = $1`, account.ID, string(by))
+	_, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET named_by = $2 WHERE id = $1`, account.ID, string(chooser))
 	return sqldb.Wrap(err, "storing who named an account")
 }
 
 // insertAccount stores an account whose parent is stored already.
-func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by nameChooser) error {
+func insertAccount(ctx context.Context, tx *sql.Tx, a Account, chooser nameChooser) error {
 	if err := checkAccountUnique(ctx, tx, a); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by nameChooser) e
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at, named_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone,
-		a.CreatedAt.UnixMilli(), string(by))
+		a.CreatedAt.UnixMilli(), string(chooser))
 
 	return sqldb.Wrap(err, "storing an account")
 }
@@ -359,7 +359,7 @@ func resolveClaimedAccount(ctx context.Context, db sqldb.Runner, ref string) (Ac
 	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts
 		WHERE id = $1 OR domain = $2 OR name = $1 AND named_by NOT LIKE $3
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN domain = $2 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref),
-		namerTenantPrefix+"%")
+		chooserTenantPrefix+"%")
 	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)
 }
 

@@ -75,3 +75,20 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		}
 	})
 }
+
+func TestAnUpdateThatKeepsTheParentKeepsTheStoredOne(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startService(t, cfg, Config{})
+		for _, pair := range [][2]string{{"old", ""}, {"new", ""}, {"moved", "old"}} {
+			must(s.CreateAccount(t.Context(),
+				NewAccount{ID: pair[0], Name: pair[0], Domain: pair[0], Parent: pair[1]}))(t)
+		}
+
+		must(s.UpdateAccount(t.Context(), "moved", AccountUpdate{Name: "moved", Domain: "moved", Parent: "new"}))(t)
+		updated := must(s.UpdateAccount(t.Context(), "moved",
+			AccountUpdate{Name: "renamed", Domain: "moved", KeepParent: true}))(t)
+		if updated.ParentID != "new" {
+			t.Errorf("the parent is %q, want the one stored last", updated.ParentID)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"database/sql"
 	"encoding/base64"
 	"reflect"
 	"slices"
@@ -128,7 +127,7 @@ func TestAPIKeys(t *testing.T) {
 			t.Error(err)
 		}
 
-		wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindForbidden)
+		wantKind(t, "CheckPrincipal", s.CheckPrincipal(p), fault.KindForbidden)
 		_, err = s.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
 
@@ -141,116 +140,13 @@ func TestAPIKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 
 		_, err = s.AuthenticateKey(t.Context(), of)
 		wantKind(t, "a key of a deleted account", err, fault.KindUnauthenticated)
 	})
-}
-
-func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		at := newClock()
-		s := startService(t, cfg, Config{Now: at.now}).demo(t)
-		other := startService(t, cfg, Config{Now: at.now})
-		other.run(t)
-
-		subscribe := func(n NewAPIKey) (*Principal, APIKey) {
-			t.Helper()
-			n.Account, n.Scopes = "demo", []Scope{ScopeSubscribe}
-			key, made, err := s.CreateAPIKey(t.Context(), n)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			p := must(s.AuthenticateKey(t.Context(), key))(t)
-			token, life, err := s.EventsExchange(t.Context(), p, "", Filter{EventTypes: []string{"AGENT_LOGIN"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			_, err = s.Authenticate(t.Context(), token, AudienceAPI)
-			wantKind(t, "the token at the portal", err, fault.KindForbidden)
-			open := must(other.Authenticate(t.Context(), token, AudienceEvents))(t)
-			if open.ExpiresAt.Unix() != at.now().Add(life).Unix() {
-				t.Errorf("a life of %s ends at %s", life, open.ExpiresAt)
-			}
-
-			return open, made
-		}
-
-		open, made := subscribe(NewAPIKey{})
-		if open.IsKey() || open.KeyID != made.ID || open.UserID != "" || open.AccountID != "demo" ||
-			open.Role != RoleUser ||
-			open.Actor() != "apikey:"+made.ID || len(open.EventTypes) != 1 ||
-			!open.ExpiresAt.Equal(at.now().Add(24*time.Hour)) {
-			t.Errorf("principal %+v", open)
-		}
-
-		_, _, err := s.EventsExchange(t.Context(), open, "", Filter{})
-		wantKind(t, "an exchange of the token", err, fault.KindForbidden)
-		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-
-		waitFor(t, "the token of a deleted key ends",
-			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
-
-		open, made = subscribe(NewAPIKey{})
-		execInChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
-		waitFor(t, "the token of a key without the scope ends",
-			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
-
-		open, _ = subscribe(NewAPIKey{ExpiresAt: at.now().Add(time.Hour)})
-		if !open.ExpiresAt.Equal(at.now().Add(time.Hour)) {
-			t.Errorf("the token outlives the key: %s", open.ExpiresAt)
-		}
-
-		// A key with a changed expiry: Changed fires at the new expiry.
-		open, made = subscribe(NewAPIKey{})
-		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID,
-			at.now().Add(time.Minute).UnixMilli())
-		waitFor(t, "the new end is followed", func() bool { return len(other.snapshot.Load().keyExpiries) == 2 })
-
-		if err := other.CheckPrincipal(open); err != nil {
-			t.Error(err)
-		}
-
-		changed := other.Changed()
-		at.add(time.Minute)
-		wantKind(t, "the token of an expired key", other.CheckPrincipal(open), fault.KindUnauthenticated)
-
-		select {
-		case <-changed:
-		case <-time.After(patience):
-			t.Error("followers are not told that a key has expired")
-		}
-
-		plain, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		_, _, err = s.EventsExchange(t.Context(), must(s.AuthenticateKey(t.Context(), plain))(t), "", Filter{})
-		wantKind(t, "a key without the scope", err, fault.KindForbidden)
-		_, _, err = s.EventsExchange(t.Context(),
-			&Principal{KeyID: made.ID, AccountID: "demo", Scopes: []Scope{ScopeSubscribe}}, "", Filter{})
-		wantKind(t, "an expired key", err, fault.KindUnauthenticated)
-	})
-}
-
-// execInChange runs a statement as a change of the directory.
-func execInChange(t *testing.T, s *testService, statement string, args ...any) {
-	t.Helper()
-	err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
-		_, err := tx.ExecContext(t.Context(), statement, args...)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestUpdatingAnAPIKey(t *testing.T) {

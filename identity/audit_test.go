@@ -19,8 +19,8 @@ import (
 // as "action actor target outcome".
 func (s *testService) entries(t testing.TB, account string) (lines []string) {
 	t.Helper()
-	must(0, s.audited.ChainPending(t.Context()))(t)
-	page := must(s.audited.List(t.Context(),
+	must(0, s.auditLog.ChainPending(t.Context()))(t)
+	page := must(s.auditLog.List(t.Context(),
 		audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage}))(t)
 	for _, e := range slices.Backward(page.Data) {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Action, e.Actor, e.Target, e.Outcome))
@@ -29,9 +29,9 @@ func (s *testService) entries(t testing.TB, account string) (lines []string) {
 	return lines
 }
 
-// reported waits until the account has n entries of the action, which are stored
+// awaitEntries waits until the account has n entries of the action, which are stored
 // asynchronously.
-func (s *testService) reported(t testing.TB, account string, action audit.Action, n int) []string {
+func (s *testService) awaitEntries(t testing.TB, account string, action audit.Action, n int) []string {
 	t.Helper()
 	var found []string
 	waitFor(t, fmt.Sprintf("%d entries %s", n, action), func() bool {
@@ -62,14 +62,14 @@ func TestEveryChangeIsAudited(t *testing.T) {
 
 		for _, err := range []error{
 			s.SetClickToCallID(ctx, user.ID, "x"), s.DeleteAPIKey(ctx, key.ID, ""),
-			s.DeleteUser(ctx, "below", "u"), s.remove(ctx, "below"),
+			s.DeleteUser(ctx, "below", "u"), s.deleteAnyVersion(ctx, "below"),
 		} {
 			if err != nil {
 				t.Error(err)
 			}
 		}
 
-		wantKind(t, "again", s.remove(ctx, "below"), fault.KindNotFound)
+		wantKind(t, "again", s.deleteAnyVersion(ctx, "below"), fault.KindNotFound)
 		want := []string{
 			"account.create user:admin account:a ok",
 			"account.create user:admin account:below ok", "account.delete user:admin account:below ok",
@@ -121,8 +121,9 @@ func TestEveryLoginIsAudited(t *testing.T) {
 		_, err := s.Login(t.Context(), elsewhere)
 		wantKind(t, "no such domain", err, fault.KindUnauthenticated)
 
-		got := append(s.reported(t, "demo", audit.Login, 2), s.reported(t, "demo", audit.LoginFailed, 4)...)
-		got = append(append(got, s.reported(t, "demo", audit.Logout, 1)...), s.reported(t, "", audit.LoginFailed, 1)...)
+		got := append(s.awaitEntries(t, "demo", audit.Login, 2), s.awaitEntries(t, "demo", audit.LoginFailed, 4)...)
+		got = append(got, s.awaitEntries(t, "demo", audit.Logout, 1)...)
+		got = append(got, s.awaitEntries(t, "", audit.LoginFailed, 1)...)
 		want := []string{
 			"login user:" + alice + " api ok", "login user:" + alice + " events ok",
 			"login_failed  api unknown_user", "login_failed  events unknown_user",
@@ -147,8 +148,8 @@ func TestALockedLoginIsAuditedOnceAMinute(t *testing.T) {
 	for range failuresPerUser + 20 {
 		_, _ = s.Login(t.Context(), wrong)
 	}
-	s.reported(t, "demo", audit.LoginFailed, failuresPerUser)
-	s.reported(t, "demo", audit.LoginLocked, 1)
+	s.awaitEntries(t, "demo", audit.LoginFailed, failuresPerUser)
+	s.awaitEntries(t, "demo", audit.LoginLocked, 1)
 }
 
 func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,146 +11,96 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// TestLongFiltersAreStoredAndTokensStayShort logs in with the maximum number of ids;
-// another node must find the filter of the token.
-func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
+func TestEventsLoginCarriesItsFilters(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := startService(t, cfg, Config{}).demo(t)
-		b := startService(t, cfg, Config{})
-		var f Filter
-
-		for i := range maxFilterIDs {
-			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%032d", i))
-			f.AgentIDs = append(f.AgentIDs, fmt.Sprintf("%d@pbx.example.com", i))
+		s := startService(t, cfg, Config{}).demo(t)
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
+			AccountIDs: []string{"sub", "demo", "sub"}, EventTypes: []string{"AGENT_LOGIN", "AGENT_LOGIN"},
+			QueueIDs: []string{"q", "q"}, AgentIDs: []string{"1002@pbx"}, CallIDs: []string{"c"},
+			Names: []string{"call.*", "agent.login"}})
+		if err != nil || expires != 24*time.Hour {
+			t.Fatalf("expires in %s: %v", expires, err)
 		}
 
-		token, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f)
+		p := s.mustAuthenticate(t, token)
+		if p.Audience != AudienceEvents || !slices.Equal(p.AccountIDs, []string{"sub", "demo"}) ||
+			!slices.Equal(p.EventTypes, []string{"AGENT_LOGIN"}) || p.FamilyID != "" ||
+			!slices.Equal(p.QueueIDs, []string{"q"}) || !slices.Equal(p.AgentIDs, []string{"1002@pbx"}) ||
+			!slices.Equal(p.CallIDs, []string{"c"}) || !slices.Equal(p.Names, []string{"call.*", "agent.login"}) {
+			t.Errorf("principal %+v", p)
+		}
+
+		token, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{AccountIDs: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		again, _, err := b.EventsLogin(t.Context(), demoLogin("alice"), f)
-		if err != nil || len(token) > 2<<10 {
-			t.Fatalf("a token of %d bytes, the same filter again: %v", len(token), err)
-		}
-
-		for _, s := range []*testService{a, b} {
-			for _, token := range []string{token, again} {
-				p, err := s.Authenticate(t.Context(), token)
-				if err != nil || !slices.Equal(p.QueueIDs, f.QueueIDs) || !slices.Equal(p.AgentIDs, f.AgentIDs) {
-					t.Fatalf("%v, %d queues, %d agents", err, len(p.QueueIDs), len(p.AgentIDs))
-				}
-			}
-		}
-
-		f.QueueIDs = append(f.QueueIDs, "one more")
-		if _, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f); fault.KindOf(err) != fault.KindInvalid {
-			t.Errorf("%d ids: %v", len(f.QueueIDs), err)
+		if p := s.mustAuthenticate(t, token); p.AccountIDs != nil || p.EventTypes != nil {
+			t.Errorf("principal %+v", p)
 		}
 	})
 }
 
-// A user cannot fill the database with large filters.
-func TestStoredFiltersHaveAMaximumSize(t *testing.T) {
+func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	var f Filter
-	for i := range maxFilterIDs {
-		f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%0100d", i))
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
+	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
+		AccountIDs: []string{"demo", "other", "nowhere", ""}, EventTypes: []string{"AGENT_LOGIN", "agent_login"},
+		QueueIDs: []string{"q", ""}, AgentIDs: []string{strings.Repeat("a", MaxFilterID+1)}, CallIDs: []string{"\xff"},
+		Names: []string{"call.*", "call", "*"}})
+	var got []string
+
+	for _, f := range fault.As(err).Fields {
+		got = append(got, f.Field+" "+f.Code+" "+f.Message)
 	}
-	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), f)
-	wantKind(t, "a filter of 100 KB", err, fault.KindInvalid)
+
+	want := []string{
+		`account_ids[1] unknown_account unknown account "other"`,
+		`account_ids[2] unknown_account unknown account "nowhere"`,
+		`account_ids[3] unknown_account unknown account ""`,
+		`event_types[1] unknown_type unknown event type "agent_login"`,
+		`queue_ids[1] invalid an id has 1 to 256 bytes`,
+		`agent_ids[0] invalid an id has 1 to 256 bytes`,
+		`call_ids[0] invalid an id has 1 to 256 bytes`,
+		`names[1] unknown_name unknown name "call"`,
+		`names[2] unknown_name unknown name "*"`,
+	}
+	if fault.KindOf(err) != fault.KindInvalid || !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
 }
 
-func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
-	now := time.Now()
-	s := startService(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
-	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
+func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
+	var yaml strings.Builder
+	yaml.WriteString("accounts: [{id: root, name: root, domain: root.local}")
+	ids := []string{"root"}
 
-	for i := range 20 {
-		f.CallIDs = append(f.CallIDs, fmt.Sprint(strings.Repeat("c", 200), i))
+	for i := range maxFilterAccounts {
+		id := strings.Repeat("a", 60) + string(rune('a'+i/26)) + string(rune('a'+i%26))
+		ids = append(ids, id)
+		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
 	}
 
-	if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), f); err != nil {
+	yaml.WriteString("]\nusers: [{account: root, username: u, password: " + password + "}]")
+	big := startService(t, testdb.SQLite(t), Config{})
+	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
 
-	stored := func() (n int) {
-		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_filters`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
+	c := LoginRequest{Username: "u", Password: password, Domain: "root.local"}
+	token, _, err := big.EventsLogin(t.Context(), c,
+		Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
+	if err != nil {
+		t.Fatal(err)
 	}
 
-	now = now.Add(24 * time.Hour)
-	if err := s.deleteExpired(t.Context()); err != nil || stored() != 1 {
-		t.Errorf("%v, %d filters while a token names one", err, stored())
+	if p := big.mustAuthenticate(t, token); len(p.AccountIDs) != maxFilterAccounts {
+		t.Errorf("%d accounts", len(p.AccountIDs))
 	}
 
-	now = now.Add(2 * time.Minute)
-	if err := s.deleteExpired(t.Context()); err != nil || stored() != 0 {
-		t.Errorf("%v, %d filters after the last token has expired", err, stored())
+	_, _, err = big.EventsLogin(t.Context(), c, Filter{AccountIDs: ids})
+	if f := fault.As(err); f.Kind != fault.KindInvalid || f.Fields[0].Code != "too_many" {
+		t.Errorf("got %v", err)
 	}
-}
-
-// largeFilter returns a filter that is stored, another one for each n.
-func largeFilter(n int) Filter {
-	f := Filter{QueueIDs: []string{fmt.Sprint("queue-", n)}}
-	for i := range 45 {
-		f.CallIDs = append(f.CallIDs, fmt.Sprintf("%0100d", i))
-	}
-	return f
-}
-
-// Stored filters are bounded for a user or key, and in bytes for an account; the same filter
-// again is no other one, and they are free when their tokens have expired.
-func TestStoredFiltersAreBounded(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		c := newClock()
-		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.StoredFilters = 10 })
-		var refusal error
-
-		for n := range 12 {
-			if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(n)); err != nil {
-				refusal = err
-			}
-		}
-
-		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "auth.stored_filters") ||
-			f.RetryAfter < time.Hour {
-			t.Errorf("refusal: %v", refusal)
-		}
-		if n := s.count(t, "identity_filters"); n != 10 {
-			t.Errorf("%d filters", n)
-		}
-
-		for _, user := range []string{"alice", "bob"} {
-			if _, _, err := s.EventsLogin(t.Context(), demoLogin(user), largeFilter(3)); err != nil {
-				t.Errorf("%s: %v", user, err)
-			}
-		}
-
-		c.add(s.Directory.cfg.EventsTTL + 2*time.Minute)
-		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(20)); err != nil {
-			t.Error("after the tokens:", err)
-		}
-	})
-}
-
-func TestStoredFiltersOfAnAccountAreBoundedInBytes(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := startLimited(t, cfg, newClock(), func(cfg *Config) { cfg.Accounts.FilterBytes = 20 << 10 })
-		var refusal error
-		for n, user := range []string{"alice", "bob", "admin", "alice", "bob"} {
-			if _, _, err := s.EventsLogin(t.Context(), demoLogin(user), largeFilter(n)); err != nil {
-				refusal = err
-			}
-		}
-
-		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "account.filter_bytes") {
-			t.Errorf("refusal: %v", refusal)
-		}
-		if n := s.count(t, "identity_filters"); n != 4 {
-			t.Errorf("%d filters", n)
-		}
-	})
 }

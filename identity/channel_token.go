@@ -35,17 +35,17 @@ func (t *Tokens) exchangeAPIKey(ctx context.Context, p *Principal,
 
 	// claims.check admits no other role in a key's token. What the token sees depends on the key (VisibilityOf).
 	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
-	if err := limitTokens(ctx, t.limiter, tokenKeys, p.KeyID, t.cfg.KeyTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, t.limiter, kindKeyExchange, p.KeyID, t.cfg.KeyTokensPerMinute); err != nil {
 		return "", 0, err
 	}
 
-	filter, err := t.checkedFilter(ctx, subject, f)
+	extra, err := t.checkedFilterClaims(ctx, subject, f)
 	if err != nil {
 		return "", 0, err
 	}
 
-	filter.Key = p.KeyID
-	token, lifetime, err = t.issueChannelToken(ctx, subject, filter,
+	extra.Key = p.KeyID
+	token, lifetime, err = t.issueChannelToken(ctx, subject, extra,
 		t.directory.snapshot.Load().keysByID[p.KeyID].ExpiresAt,
 		t.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
 	if errors.Is(err, errSessionEnded) {
@@ -69,25 +69,25 @@ func (t *Tokens) exchangePortalToken(ctx context.Context, p *Principal, address 
 		return "", 0, err
 	}
 
-	filter, err := t.channelFilter(ctx, user, f)
+	extra, err := t.channelClaims(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
 
-	filter.Family = p.FamilyID
+	extra.Family = p.FamilyID
 	// Before the token is issued: a revocation of the session must last as long as the token.
 	sessionEnd, err := t.extendFamily(ctx, p.FamilyID, t.cfg.Now().Add(t.cfg.EventsTTL))
 	if err != nil {
 		return "", 0, err
 	}
 
-	return t.issueChannelToken(ctx, user, filter, sessionEnd,
+	return t.issueChannelToken(ctx, user, extra, sessionEnd,
 		loginEntry(ctx, t.audit, audit.Login, AudienceEvents, address, user))
 }
 
 // issueChannelToken writes entry to the audit log and returns a channel token that
 // expires at latestEnd (zero: no bound) at the latest.
-func (t *Tokens) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time,
+func (t *Tokens) issueChannelToken(ctx context.Context, user User, extra claims, latestEnd time.Time,
 	entry audit.Entry) (token string, lifetime time.Duration, err error) {
 	lifetime, err = cappedLifetime(t.cfg.Now(), latestEnd, t.cfg.EventsTTL)
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *Tokens) issueChannelToken(ctx context.Context, user User, filter claims
 	if err := t.audit.Record(ctx, entry); err != nil {
 		return "", 0, err
 	}
-	token, err = t.sign(user, AudienceEvents, lifetime, filter)
+	token, err = t.sign(user, AudienceEvents, lifetime, extra)
 	return token, lifetime, err
 }
 
@@ -108,26 +108,26 @@ func checkChannelRole(role Role) error {
 	return nil
 }
 
-// channelFilter counts a channel login of a user and returns the claims with its filter.
+// channelClaims counts a channel login of a user and returns the claims with its filter.
 // Returns fault.KindLimited above UserTokensPerMinute.
-func (t *Tokens) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+func (t *Tokens) channelClaims(ctx context.Context, user User, f Filter) (claims, error) {
 	if err := checkChannelRole(user.Role); err != nil {
 		return claims{}, err
 	}
-	if err := limitTokens(ctx, t.limiter, tokenChannel, user.ID, t.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, t.limiter, kindChannel, user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return claims{}, err
 	}
-	return t.checkedFilter(ctx, user, f)
+	return t.checkedFilterClaims(ctx, user, f)
 }
 
-// checkedFilter validates the filter of a channel login of the subject and returns the
+// checkedFilterClaims validates the filter of a channel login of the subject and returns the
 // claims that have it.
-func (t *Tokens) checkedFilter(ctx context.Context, subject User, f Filter) (claims, error) {
+func (t *Tokens) checkedFilterClaims(ctx context.Context, subject User, f Filter) (claims, error) {
 	distinct, err := t.directory.CheckFilter(ctx, subject.AccountID, f)
 	if err != nil {
 		return claims{}, err
 	}
-	c, err := t.filterClaim(ctx, subject, distinct)
+	c, err := t.filterClaims(ctx, subject, distinct)
 	c.affinity = affinityHeader(ctx, t.cfg.PartitionOf, subject.AccountID, distinct)
 	return c, err
 }

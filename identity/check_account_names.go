@@ -22,8 +22,8 @@ import (
 type nameChooser string
 
 const (
-	namerFeed         nameChooser = "feed:"
-	namerTenantPrefix nameChooser = "tenant:"
+	chooserFeed         nameChooser = "feed:"
+	chooserTenantPrefix nameChooser = "tenant:"
 )
 
 // newNameChooser returns who chooses in a change that by asks for, nil for none, or that a feed
@@ -31,16 +31,16 @@ const (
 func newNameChooser(by *Principal, fromFeed bool) nameChooser {
 	switch {
 	case by != nil:
-		return namerTenantPrefix + nameChooser(by.AccountID)
+		return chooserTenantPrefix + nameChooser(by.AccountID)
 	case fromFeed:
-		return namerFeed
+		return chooserFeed
 	}
 	return ""
 }
 
 // tenant returns the id of the account whose administrator or key chooses.
 func (n nameChooser) tenant() (accountID string, ok bool) {
-	return strings.CutPrefix(string(n), string(namerTenantPrefix))
+	return strings.CutPrefix(string(n), string(chooserTenantPrefix))
 }
 
 const codeReserved = "reserved"

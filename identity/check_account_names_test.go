@@ -49,28 +49,6 @@ func TestTenantsTakeNoLookAlikes(t *testing.T) {
 	}
 }
 
-// Where several tenants are, no account stands for domains that are none: the realm of a
-// phone's challenge would name it.
-func TestOnlyOneRootStandsForUnknownDomains(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{})
-	if _, ok := s.Tree().OnlyRoot(); ok {
-		t.Error("a root without accounts")
-	}
-
-	s.demo(t)
-	must(s.CreateAccount(t.Context(),
-		NewAccount{ID: "below", Name: "below", Domain: "below.demo.local", Parent: "demo"}))(t)
-
-	if root, ok := s.Tree().OnlyRoot(); !ok || root.ID != "demo" {
-		t.Errorf("the only root is %v", root)
-	}
-
-	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
-	if root, ok := s.Tree().OnlyRoot(); ok {
-		t.Errorf("of two roots %v", root)
-	}
-}
-
 func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
@@ -62,5 +65,42 @@ func TestALookupLeavesTheStateThatAReloadBrought(t *testing.T) {
 	state, _ := s.userStates.find(user.ID)
 	if state.role != newer.role || state.generation != newer.generation {
 		t.Errorf("the lookup put %+v over %+v", state, newer)
+	}
+}
+
+// The other node does not run Run here, and early polls are off.
+func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		a := startService(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
+		b.changes.earlyPollLimiter.SetLimit(0)
+		b.changes.earlyPollLimiter.SetBurst(0)
+		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
+		b.mustAuthenticate(t, a.mustLogin(t, "carol").AccessToken)
+	})
+}
+
+func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
+	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
+	var tokens []string
+
+	for range 50 * userLookupsPerSecond {
+		tokens = append(tokens,
+			must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour,
+				claims{}))(t))
+	}
+
+	if err := s.db.Close(); err != nil { // a look-up would count an error
+		t.Fatal(err)
+	}
+
+	for _, token := range tokens {
+		_, err := s.Authenticate(t.Context(), token)
+		wantKind(t, "forged", err, fault.KindUnauthenticated)
+	}
+
+	if n := testutil.ToFloat64(s.Directory.metrics.reloadErrors); n > userLookupsPerSecond {
+		t.Errorf("%v queries for %d tokens", n, len(tokens))
 	}
 }

@@ -93,7 +93,7 @@
 //
 // Below all three:
 //
-//   - revision_tx.go, database_poll.go, memory_freshness.go, change_signal.go: writing and following the
+//   - database_changes.go, database_poll.go, memory_freshness.go, change_signal.go: writing and following the
 //     database: reloading, how old memory may be, telling of changes
 //   - password_hashing.go, password_hash_slots.go, password_rules.go: hashes, how many at once and whose,
 //     rules

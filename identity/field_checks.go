@@ -29,7 +29,7 @@ const (
 	maxProblems         = 50  // reported in one response
 )
 
-var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var accountIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // fieldProblems is a list of invalid fields.
 type fieldProblems []fault.Field
@@ -67,7 +67,7 @@ func printable(r rune) bool { return unicode.IsPrint(r) }
 func printableNoSpace(r rune) bool { return unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
 func (a *NewAccount) check(prefix string, bad *fieldProblems) {
-	if a.ID != "" && !accountID.MatchString(a.ID) {
+	if a.ID != "" && !accountIDPattern.MatchString(a.ID) {
 		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 	}
 

@@ -8,14 +8,14 @@ import (
 
 // Message has the fields of a message that filters match.
 type Message struct {
-	AccountID string     `json:"account_id"`
-	Type      event.Type `json:"type"`
-	Format    string     `json:"format"` // original_format of its metadata
-	Name      event.Name `json:"name"`
-	AgentID   string     `json:"agent_id,omitempty"`
-	QueueID   string     `json:"queue_id,omitempty"`
-	CallID    string     `json:"call_id,omitempty"`
-	MemberOf  string     `json:"member_of,omitempty"` // the agent's other queues, as in event.HeaderAgentQueues
+	AccountID   string     `json:"account_id"`
+	Type        event.Type `json:"type"`
+	Format      string     `json:"format"` // original_format of its metadata
+	Name        event.Name `json:"name"`
+	AgentID     string     `json:"agent_id,omitempty"`
+	QueueID     string     `json:"queue_id,omitempty"`
+	CallID      string     `json:"call_id,omitempty"`
+	OtherQueues string     `json:"member_of,omitempty"` // the agent's other queues, as in event.HeaderAgentQueues
 }
 
 // FilterMismatch is the field of a filter that excludes a message.

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,7 @@ func startService(t testing.TB, db sqldb.Config, cfg Config) *testService {
 
 func startServiceOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *testService {
 	t.Helper()
-	return startServiceWithKeys(t, db, cfg, limiter, sharedKeys(t))
+	return startServiceWithKeys(t, db, cfg, limiter, sharedRing(t))
 }
 
 func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
@@ -79,23 +80,23 @@ func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
 	keys *masterkey.Keyring) (*testService, error) {
 	log := &testservice.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	audited, err := audit.New(t.Context(), audit.DefaultSettings(),
+	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(),
 		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
 	if err != nil {
 		return nil, err
 	}
 
-	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
+	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, auditLog, prometheus.NewRegistry(), logger)
 	if err != nil {
 		return nil, err
 	}
 
 	return &testService{Directory: s.Directory, Tokens: s.Tokens, Credentials: s.Credentials, service: s,
-		db: db, changes: s.Directory.changes, logged: log, audited: audited}, nil
+		db: db, changes: s.Directory.changes, logged: log, auditLog: auditLog}, nil
 }
 
-// sharedKeys returns a ring with the same key for all nodes of a test.
-func sharedKeys(t testing.TB) *masterkey.Keyring {
+// sharedRing returns a ring with the same key for all nodes of a test.
+func sharedRing(t testing.TB) *masterkey.Keyring {
 	t.Helper()
 	return must(masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))}))(t)
 }
@@ -105,11 +106,11 @@ type testService struct {
 	*Directory
 	*Tokens
 	*Credentials
-	service *Service
-	db      *sqldb.DB
-	changes *databaseChanges
-	logged  *testservice.Log
-	audited *audit.Log
+	service  *Service
+	db       *sqldb.DB
+	changes  *databaseChanges
+	logged   *testservice.Log
+	auditLog *audit.Log
 }
 
 // useKeys replaces the master keys of all parts.
@@ -184,8 +185,8 @@ func waitFor(t testing.TB, what string, is func() bool) {
 // patience limits the wait for a condition.
 const patience = 3 * time.Minute
 
-// remove deletes an account.
-func (s *testService) remove(ctx context.Context, ref string) error {
+// deleteAnyVersion deletes an account, whatever its entity tag is.
+func (s *testService) deleteAnyVersion(ctx context.Context, ref string) error {
 	_, err := s.DeleteAccount(ctx, ref, "")
 	return err
 }
@@ -201,17 +202,17 @@ func startLimited(t testing.TB, cfg sqldb.Config, c *clock, change func(*Config)
 	return startServiceOn(t, testdb.Open(t, cfg), config, limiter).demo(t)
 }
 
-// testKeys returns a ring with one key of its own.
-func testKeys(t testing.TB) *masterkey.Keyring {
+// newRing returns a ring with one key of its own.
+func newRing(t testing.TB) *masterkey.Keyring {
 	t.Helper()
-	ring := noKeys(t)
+	ring := emptyRing(t)
 	if _, err := ring.Create(); err != nil {
 		t.Fatal(err)
 	}
 	return ring
 }
 
-func noKeys(t testing.TB) *masterkey.Keyring {
+func emptyRing(t testing.TB) *masterkey.Keyring {
 	t.Helper()
 	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	if err != nil {
@@ -220,10 +221,44 @@ func noKeys(t testing.TB) *masterkey.Keyring {
 	return ring
 }
 
-func (s *testService) count(t testing.TB, table string) (n int) {
+func (s *testService) countRows(t testing.TB, table string) (n int) {
 	t.Helper()
 	if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// execInChange runs a statement as a change of the directory.
+func execInChange(t *testing.T, s *testService, statement string, args ...any) {
+	t.Helper()
+	err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+		_, err := tx.ExecContext(t.Context(), statement, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// insertAccounts stores accounts without the rules of CreateAccount, as earlier versions
+// did, and raises the revision.
+func (s *testService) insertAccounts(t testing.TB, accounts []Account) {
+	t.Helper()
+	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
+		for _, a := range accounts {
+			_, err := tx.ExecContext(t.Context(),
+				`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $1, $1, $2, '', 1)`,
+				a.ID, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""})
+			if err != nil {
+				return err
+			}
+		}
+
+		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = directory + 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

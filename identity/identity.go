@@ -45,8 +45,8 @@ func Roles() []Role { return slices.Clone(knownRoles) }
 // Valid reports whether r is a defined role.
 func (r Role) Valid() bool { return slices.Contains(knownRoles, r) }
 
-// limited reports whether r is a role that earlier versions do not know.
-func (r Role) limited() bool { return r != RoleUser && r != RoleAdmin }
+// unknownToEarlierVersions reports whether r is a role that earlier versions do not know.
+func (r Role) unknownToEarlierVersions() bool { return r != RoleUser && r != RoleAdmin }
 
 // User is a person who logs in, without the password.
 type User struct {
@@ -105,7 +105,7 @@ type Principal struct {
 	ExpiresAt time.Time // zero for an API key
 	Filter              // set only for channel tokens
 
-	storedVisibility   *Visibility // nil: of its role without limits
+	authVisibility     *Visibility // as of its authentication; nil where there was none: of its role without limits
 	signingKey         string      // id of the key that signed the token
 	passwordGeneration int64       // generation of the user's password when the session began
 }

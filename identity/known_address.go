@@ -96,9 +96,9 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	return k.keyring.Unseal(sealed, addressKeyTable, addressKeyID)
 }
 
-// has reports whether the user has authenticated from the network within
+// knownOfUser reports whether the user has authenticated from the network within
 // knownAddressTTL. While the database is unavailable it returns false.
-func (k *knownAddresses) has(ctx context.Context, a loginAttempt) bool {
+func (k *knownAddresses) knownOfUser(ctx context.Context, a loginAttempt) bool {
 	var found bool
 	hash, err := k.hashNetwork(ctx, a)
 	if err == nil {
@@ -113,14 +113,14 @@ func (k *knownAddresses) has(ctx context.Context, a loginAttempt) bool {
 	return err == nil && found
 }
 
-// isKnown reports whether the attempt's user, or another user on this node, has authenticated
+// knownOfAnyone reports whether the attempt's user, or another user on this node, has authenticated
 // from its network. It tells nothing about whether the user exists.
-func (k *knownAddresses) isKnown(ctx context.Context, a loginAttempt) bool {
+func (k *knownAddresses) knownOfAnyone(ctx context.Context, a loginAttempt) bool {
 	if a.network == "" {
 		return false
 	}
 	_, known := k.networks.find(a.network)
-	return known || k.has(ctx, a)
+	return known || k.knownOfUser(ctx, a)
 }
 
 // add stores the network of a user who has authenticated. A failure is logged.

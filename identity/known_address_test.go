@@ -34,18 +34,18 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true,
 			"192.0.2.24": true} {
-			if got := s.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "alice",
+			if got := s.limits.addresses.knownOfUser(t.Context(), newLoginAttempt("demo.local", "alice",
 				address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
 
-		if s.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "bob", "192.0.2.24")) {
+		if s.limits.addresses.knownOfUser(t.Context(), newLoginAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
 
 		other := startService(t, db, Config{Now: c.now}) // another node
-		if !other.limits.addresses.has(t.Context(), newLoginAttempt("demo.local", "alice", "192.0.2.24")) {
+		if !other.limits.addresses.knownOfUser(t.Context(), newLoginAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
 	})
@@ -72,7 +72,7 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 			}
 		}
 
-		if _, err := testKeys(t).Unseal(secret, addressKeyTable, addressKeyID); err == nil {
+		if _, err := newRing(t).Unseal(secret, addressKeyTable, addressKeyID); err == nil {
 			t.Error("another master key opens the key of the hashes")
 		}
 
@@ -98,7 +98,7 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 
 		login := demoLogin("admin")
 		login.Address = "203.0.113.9"
-		known := func() bool { return s.limits.addresses.has(t.Context(), login.attempt()) }
+		known := func() bool { return s.limits.addresses.knownOfUser(t.Context(), login.attempt()) }
 
 		for _, code := range []string{"", "000000"} {
 			login.OTP = code

@@ -26,7 +26,7 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		s := startServiceOn(t, testdb.Open(t, cfg), config, limiter)
 		device := s.demoPhones(t)
 
-		if err := s.portal(t, demoPassword, "192.0.2.1"); err != nil { // stores the hash for phones
+		if err := s.loginPortal(t, password, "192.0.2.1"); err != nil { // stores the hash for phones
 			t.Fatal(err)
 		}
 
@@ -49,8 +49,8 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		}
 
 		for _, otp := range []string{"", "000000", "1", codes[0]} {
-			known, unknown := fault.As(login("alice", demoPassword, otp, "198.51.100.1")), fault.As(
-				login("nobody", demoPassword, otp, "198.51.100.2"))
+			known, unknown := fault.As(login("alice", password, otp, "198.51.100.1")), fault.As(
+				login("nobody", password, otp, "198.51.100.2"))
 			if known.Kind != fault.KindLimited || known.RetryAfter != failureWindow ||
 				!strings.Contains(known.Message, "300 seconds") {
 				t.Errorf("code %q: %v after %v", otp, known, known.RetryAfter)
@@ -63,7 +63,7 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 
 		wantKind(t, "the code with a wrong password", login("alice", "a guess", code(), "198.51.100.3"),
 			fault.KindUnauthenticated)
-		if err := login("alice", demoPassword, code(), "198.51.100.3"); err != nil {
+		if err := login("alice", password, code(), "198.51.100.3"); err != nil {
 			t.Error("with the one-time password:", err)
 		}
 
@@ -72,18 +72,18 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 			_ = login("alice", "a guess", code(), "198.51.100.4")
 		}
 
-		wantKind(t, "guesses with the code", login("alice", demoPassword, code(), "198.51.100.4"), fault.KindLimited)
+		wantKind(t, "guesses with the code", login("alice", password, code(), "198.51.100.4"), fault.KindLimited)
 
 		if err := s.loginPhone(t, device, "198.51.100.5"); err != nil {
 			t.Error("a phone with a device password:", err)
 		}
 
-		wantKind(t, "a phone with the portal password", s.loginPhone(t, demoPassword, "198.51.100.6"),
+		wantKind(t, "a phone with the portal password", s.loginPhone(t, password, "198.51.100.6"),
 			fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "a guess", "198.51.100.6"), fault.KindLimited)
 		c.add(failureWindow + time.Second)
 
-		if err := login("alice", demoPassword, code(), "198.51.100.7"); err != nil {
+		if err := login("alice", password, code(), "198.51.100.7"); err != nil {
 			t.Error("when the answer said:", err)
 		}
 	})
@@ -96,14 +96,14 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{})
 		device := s.demoPhones(t)
-		bobs, _, err := s.CreateDevice(t.Context(), "demo", "bob", "")
+		bobsPassword, _, err := s.CreateDevice(t.Context(), "demo", "bob", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		bob := func() {
+		loginBobsPhone := func() {
 			t.Helper()
-			want := md5Hex("1002:demo.local:" + bobs)
+			want := md5Hex("1002:demo.local:" + bobsPassword)
 			if err := s.AuthenticatePhone(t.Context(), "demo.local", "1002", "192.0.2.66",
 				func(h HA1) bool { return h.MD5 == want }); err != nil {
 				t.Errorf("bob at the attacker's address: %v", err)
@@ -117,7 +117,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 			case 0:
 				err = s.loginPhone(t, "wrong", address)
 			case 1:
-				err = s.portal(t, "wrong", address)
+				err = s.loginPortal(t, "wrong", address)
 			case 2:
 				_, _, err = s.EventsLogin(t.Context(),
 					LoginRequest{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address},
@@ -125,16 +125,16 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 			}
 
 			wantKind(t, fmt.Sprint("failure ", i), err, fault.KindUnauthenticated)
-			bob()
+			loginBobsPhone()
 		}
 
-		wantKind(t, "the portal", s.portal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
+		wantKind(t, "the portal", s.loginPortal(t, password, "192.0.2.66"), fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "wrong", "192.0.2.66"), fault.KindLimited)
 		if err := s.loginPhone(t, device, "192.0.2.67"); err != nil {
 			t.Error("a phone with its device password, which nobody guesses:", err)
 		}
 
-		bob()
+		loginBobsPhone()
 	})
 }
 
@@ -175,13 +175,13 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		if err := s.loginPhone(t, device, office); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.portal(t, demoPassword, v6); err != nil {
+		if err := s.loginPortal(t, password, v6); err != nil {
 			t.Fatal(err)
 		}
 
 		attack := func() {
 			for i := range 2 * failuresPerUser {
-				_ = s.portal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
+				_ = s.loginPortal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
 			}
 		}
 
@@ -190,7 +190,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 			if err := s.loginPhone(t, device, office); err != nil {
 				t.Errorf("the phone from its address: %v", err)
 			}
-			if err := s.portal(t, demoPassword, office); err != nil {
+			if err := s.loginPortal(t, password, office); err != nil {
 				t.Errorf("the user from the phone's address: %v", err)
 			}
 			if err := s.loginPhone(t, device, "2001:db8::2"); err != nil {
@@ -198,23 +198,23 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 			}
 		}
 
-		wantKind(t, "from a new address", s.portal(t, demoPassword, home), fault.KindLimited)
-		wantKind(t, "from an unknown address", s.portal(t, demoPassword, ""), fault.KindLimited)
+		wantKind(t, "from a new address", s.loginPortal(t, password, home), fault.KindLimited)
+		wantKind(t, "from an unknown address", s.loginPortal(t, password, ""), fault.KindLimited)
 		for i := range failuresPerUser {
-			if err := s.portal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
+			if err := s.loginPortal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
 				i < failuresPerUser-1 {
 				t.Errorf("failure %d at the known address: %v", i, err)
 			}
 		}
 
-		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
+		wantKind(t, "guesses at the known address", s.loginPortal(t, password, office), fault.KindLimited)
 
 		c.add(knownAddressTTL + time.Minute)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
+		wantKind(t, "30 days later", s.loginPortal(t, password, "2001:db8::1"), fault.KindLimited)
 		var rows int
 		if err := s.db.QueryRowContext(t.Context(),
 			`SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {

@@ -137,7 +137,7 @@ func (c *Credentials) checkCredentials(ctx context.Context, r LoginRequest) (Use
 	if locked && r.OTP == "" {
 		return User{}, c.limits.lockedError(ctx, a)
 	}
-	if err := limitTokens(ctx, c.limits.limiter, loginAttempts, a.user+"\x00"+a.network,
+	if err := limitTokens(ctx, c.limits.limiter, kindLoginAttempt, a.user+"\x00"+a.network,
 		attemptsFactor*c.cfg.UserTokensPerMinute); err != nil {
 		return User{}, err // a correct password costs a hash too
 	}
@@ -176,7 +176,7 @@ func (c *Credentials) checkCredentials(ctx context.Context, r LoginRequest) (Use
 // checkPassword waits for a hash slot, checks the limits again, because the logins that
 // waited before this one may have exhausted them, and verifies the password.
 func (c *Credentials) checkPassword(ctx context.Context, a loginAttempt, storedHash, password string) (bool, error) {
-	client := slotClient{known: c.limits.addresses.isKnown(ctx, a), network: a.network}
+	client := slotClient{known: c.limits.addresses.knownOfAnyone(ctx, a), network: a.network}
 	releaseSlot, err := c.passwords.slots.acquire(ctx, client)
 	if err != nil {
 		return false, err
@@ -235,11 +235,11 @@ func (c *Credentials) EventsLogin(ctx context.Context, r LoginRequest,
 		return "", 0, err
 	}
 
-	filter, err := c.tokens.channelFilter(ctx, user, f)
+	extra, err := c.tokens.channelClaims(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
 
-	return c.tokens.issueChannelToken(ctx, user, filter, time.Time{},
+	return c.tokens.issueChannelToken(ctx, user, extra, time.Time{},
 		loginEntry(ctx, c.audit, audit.Login, AudienceEvents, r.Address, user))
 }

@@ -111,7 +111,7 @@ func (l *loginLimits) countFailure(ctx context.Context, a loginAttempt) error {
 // apply.
 func (l *loginLimits) isUserLimitWaived(ctx context.Context, a loginAttempt) bool {
 	return a.network != "" && l.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 &&
-		(a.proven || l.addresses.has(ctx, a))
+		(a.proven || l.addresses.knownOfUser(ctx, a))
 }
 
 func limitedError(wait time.Duration) error {

@@ -82,12 +82,12 @@ func (c *Credentials) ChannelLoginByToken(ctx context.Context, token, address st
 		return "", 0, err
 	}
 
-	filter, err := c.tokens.channelFilter(ctx, user, f)
+	extra, err := c.tokens.channelClaims(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
 
-	return c.tokens.issueChannelToken(ctx, user, filter, id.Expires,
+	return c.tokens.issueChannelToken(ctx, user, extra, id.Expires,
 		loginEntry(ctx, c.audit, audit.Login, AudienceEvents, address, user))
 }
 
@@ -261,7 +261,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	entry.Actor, entry.Address = "user:"+user.ID, address
 
 	var created bool
-	var full error
+	var quotaErr error
 	err = c.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		found, err := findProviderUser(ctx, tx, id, account.ID)
 		created = errors.Is(err, errUnknownSubject)
@@ -271,9 +271,9 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 		}
 
 		user.AccountID = account.ID
-		full = checkQuota(ctx, tx, "identity_users", account.ID, "users", c.cfg.Accounts.Users, "account.users")
-		if full != nil {
-			return full
+		quotaErr = checkQuota(ctx, tx, "identity_users", account.ID, "users", c.cfg.Accounts.Users, "account.users")
+		if quotaErr != nil {
+			return quotaErr
 		}
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 
 		return c.audit.Insert(ctx, tx, entry)
 	})
-	if fault.KindOf(err) == fault.KindConflict && full != nil {
+	if fault.KindOf(err) == fault.KindConflict && quotaErr != nil {
 		return User{}, forbiddenClaim(c.cfg.OIDC.AccountClaim, "full", fault.As(err).Message)
 	}
 	if fault.KindOf(err) == fault.KindConflict {

@@ -27,9 +27,9 @@ func withProvider(p *oidcprovider.Provider, now func() time.Time) Config {
 	return Config{Settings: s, Now: now}
 }
 
-const from = "192.0.2.7"
+const fromAddress = "192.0.2.7"
 
-// claims are those of a user unless changed.
+// claimsWith returns the claims of a user with one of them changed, or none if the name is "".
 func claimsWith(name string, value any) map[string]any {
 	claims := map[string]any{"role": "user", "extension": "1007"}
 	if name != "" {
@@ -48,7 +48,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 			t.Error("a token's issuer is wrong")
 		}
 
-		session := must(s.LoginByToken(t.Context(), token, from))(t)
+		session := must(s.LoginByToken(t.Context(), token, fromAddress))(t)
 		u := session.User
 		if u.Username != "carol" || u.AccountID != "demo" || u.Role != RoleUser || u.PresenceID != "1007" ||
 			u.OIDCSubject != "u-1" {
@@ -58,14 +58,14 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 			t.Errorf("principal %+v", p)
 		}
 
-		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("preferred_username", "renamed")), from))(t)
+		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("preferred_username", "renamed")), fromAddress))(t)
 		if !reflect.DeepEqual(again.User, u) {
 			t.Errorf("the second login is of %+v", again.User)
 		}
 
 		changed := claimsWith("role", []string{"admin", "other"})
 		changed["extension"] = "1008"
-		if got := must(s.LoginByToken(t.Context(), p.Token(changed), from))(t).User; got.ID != u.ID ||
+		if got := must(s.LoginByToken(t.Context(), p.Token(changed), fromAddress))(t).User; got.ID != u.ID ||
 			got.Role != RoleAdmin || got.PresenceID != "1008" {
 			t.Errorf("changed to %+v", got)
 		}
@@ -75,7 +75,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 
 		kept := claimsWith("role", "admin")
 		delete(kept, "extension")
-		if got := must(s.LoginByToken(t.Context(), p.Token(kept), from))(t).User; got.PresenceID != "1008" {
+		if got := must(s.LoginByToken(t.Context(), p.Token(kept), fromAddress))(t).User; got.PresenceID != "1008" {
 			t.Errorf("without the claim the extension is %q", got.PresenceID)
 		}
 
@@ -106,7 +106,7 @@ func TestTheProvidersRoleClaim(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), withProvider(p, newClock().now)).demo(t)
 	login := func(claim any) User {
 		t.Helper()
-		return must(s.LoginByToken(t.Context(), p.Token(claimsWith("role", claim)), from))(t).User
+		return must(s.LoginByToken(t.Context(), p.Token(claimsWith("role", claim)), fromAddress))(t).User
 	}
 
 	for _, role := range Roles() {
@@ -133,12 +133,12 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		expires := at.now().Add(10 * time.Minute)
 		token := p.Token(claimsWith("exp", expires.Unix()))
-		channel, life, err := s.ChannelLoginByToken(t.Context(), token, from, Filter{})
+		channel, life, err := s.ChannelLoginByToken(t.Context(), token, fromAddress, Filter{})
 		if err != nil || life != 10*time.Minute {
 			t.Fatalf("the channel token lives %s: %v", life, err)
 		}
 
-		session := must(s.LoginByToken(t.Context(), token, from))(t)
+		session := must(s.LoginByToken(t.Context(), token, fromAddress))(t)
 		if session.ExpiresIn != 10*time.Minute {
 			t.Errorf("the portal token lives %s", session.ExpiresIn)
 		}
@@ -149,7 +149,7 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 			t.Errorf("refreshed it lives %s", session.ExpiresIn)
 		}
 
-		exchanged, life, err := s.EventsExchange(t.Context(), s.mustAuthenticate(t, session.AccessToken), from,
+		exchanged, life, err := s.EventsExchange(t.Context(), s.mustAuthenticate(t, session.AccessToken), fromAddress,
 			Filter{})
 		if err != nil || life != 6*time.Minute {
 			t.Errorf("the exchanged token lives %s: %v", life, err)
@@ -164,7 +164,7 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 
 		_, err = s.Refresh(t.Context(), session.RefreshToken)
 		wantKind(t, "a refresh", err, fault.KindUnauthenticated)
-		_, err = s.LoginByToken(t.Context(), token, from)
+		_, err = s.LoginByToken(t.Context(), token, fromAddress)
 		wantKind(t, "the token", err, fault.KindUnauthenticated)
 	})
 }
@@ -178,14 +178,14 @@ func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 	}
 
 	code := p.Authorize(t, address, claimsWith("exp", at.now().Add(time.Minute).Unix())).Query().Get("code")
-	session := must(s.FinishOIDC(t.Context(), flow, code, from))(t)
+	session := must(s.FinishOIDC(t.Context(), flow, code, fromAddress))(t)
 	if session.ExpiresIn != time.Hour || session.User.Username != "carol" {
 		t.Errorf("%+v", session)
 	}
 
 	at.add(50 * time.Minute)
 	must(s.Refresh(t.Context(), session.RefreshToken))(t)
-	_, err = s.FinishOIDC(t.Context(), flow, code, from)
+	_, err = s.FinishOIDC(t.Context(), flow, code, fromAddress)
 	wantKind(t, "the code again", err, fault.KindUnauthenticated)
 }
 
@@ -194,7 +194,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
-		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress))(t).User
 
 		dave := func(name string, value any) map[string]any {
 			claims := claimsWith(name, value)
@@ -219,7 +219,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			"wrong_claim":     claimsWith("extension", "1 2"),
 			"wrong_claim ":    claimsWith("extension", "1001"),
 		} {
-			_, err := s.LoginByToken(t.Context(), p.Token(claims), from)
+			_, err := s.LoginByToken(t.Context(), p.Token(claims), fromAddress)
 			f := fault.As(err)
 			want := strings.TrimSpace(code)
 			if want == "invalid" {
@@ -238,19 +238,19 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		_, _, err := s.ChannelLoginByToken(t.Context(), p.Token(claimsWith("", nil)), from, Filter{})
+		_, _, err := s.ChannelLoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress, Filter{})
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
 			t.Errorf("a deleted user: %v", err)
 		}
 
-		s.reported(t, "", audit.LoginFailed, 2)
-		if failed := s.reported(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed,
+		s.awaitEntries(t, "", audit.LoginFailed, 2)
+		if failed := s.awaitEntries(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed,
 			"login_failed user:"+carol.ID+" events deleted_user") {
 			t.Errorf("the audit log has %q", failed)
 		}
 
 		made := must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "carol", OIDCSubject: "u-1"}))(t)
-		back := must(s.LoginByToken(t.Context(), p.Token(claimsWith("account", "other")), from))(t).User
+		back := must(s.LoginByToken(t.Context(), p.Token(claimsWith("account", "other")), fromAddress))(t).User
 		if back.ID != made.ID || back.AccountID != "other" || back.PresenceID != "1007" {
 			t.Errorf("created again: %+v", back)
 		}
@@ -261,14 +261,15 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
 		wantKind(t, "a password too", err, fault.KindInvalid)
 
-		if err := s.remove(t.Context(), "other"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "other"); err != nil {
 			t.Fatal(err)
 		}
 
-		_, err = s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
+		_, err = s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress)
 		wantKind(t, "the user that demo deleted", err, fault.KindForbidden)
 		made = must(s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", OIDCSubject: "u-1"}))(t)
-		if got := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User; got.ID != made.ID {
+		got := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress))(t).User
+		if got.ID != made.ID {
 			t.Errorf("created again: %+v", got)
 		}
 	})
@@ -281,12 +282,12 @@ func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t)
+	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress))(t)
 	admin := claimsWith("role", "admin")
-	_, err := s.LoginByToken(t.Context(), p.Token(admin), from)
+	_, err := s.LoginByToken(t.Context(), p.Token(admin), fromAddress)
 	wantKind(t, "without one", err, fault.KindForbidden)
 	admin["amr"] = []string{"pwd", "mfa"}
-	must(s.LoginByToken(t.Context(), p.Token(admin), from))(t)
+	must(s.LoginByToken(t.Context(), p.Token(admin), fromAddress))(t)
 }
 
 func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
@@ -295,14 +296,14 @@ func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	wrong := p.Token(claimsWith("aud", "another"))
 
 	for range failuresPerAddress {
-		_, err := s.LoginByToken(t.Context(), wrong, from)
+		_, err := s.LoginByToken(t.Context(), wrong, fromAddress)
 		wantKind(t, "a wrong token", err, fault.KindUnauthenticated)
 	}
 
-	_, err := s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
+	_, err := s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress)
 	wantKind(t, "one too many", err, fault.KindLimited)
 	_, err = s.Login(t.Context(),
-		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: from})
+		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: fromAddress})
 	wantKind(t, "a password from there", err, fault.KindLimited)
 	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), "192.0.2.8"))(t)
 }
@@ -347,16 +348,16 @@ func TestUsersThatAProvidersLoginCreatesCountAgainstTheQuota(t *testing.T) {
 		s := startService(t, db, cfg).demo(t)
 		cfg.Accounts.Users = len(must(s.ListUsers(t.Context(), "demo"))(t)) + 1
 		s = startService(t, db, cfg)
-		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress))(t).User
 
 		dave := claimsWith("sub", "u-2")
 		dave["preferred_username"], dave["extension"] = "dave", "1009"
-		_, err := s.LoginByToken(t.Context(), p.Token(dave), from)
+		_, err := s.LoginByToken(t.Context(), p.Token(dave), fromAddress)
 		if f := fault.As(err); f.Kind != fault.KindForbidden || len(f.Fields) != 1 || f.Fields[0].Code != "full" {
 			t.Errorf("the first login of one too many: %v", err)
 		}
 
-		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), fromAddress))(t).User
 		if again.ID != carol.ID {
 			t.Error("the user who is there already may not log in")
 		}
@@ -371,7 +372,7 @@ func TestWithoutAProviderTokensAreNothing(t *testing.T) {
 		t.Error("a provider is known")
 	}
 
-	_, err := s.LoginByToken(t.Context(), token, from)
+	_, err := s.LoginByToken(t.Context(), token, fromAddress)
 	wantKind(t, "a token", err, fault.KindNotFound)
 	_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9"})
 	wantKind(t, "a subject", err, fault.KindInvalid)
@@ -389,18 +390,18 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 			NewAccount{ID: "evil-below", Name: "bigcorp", Domain: "x.evil.example", Parent: "evil",
 				By: tenant("evil")}))(t)
 
-		carol := must(s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from))(t).User
+		carol := must(s.LoginByToken(ctx, p.Token(claimsWith("", nil)), fromAddress))(t).User
 		if err := s.DeleteUserByID(ctx, carol.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 
 		must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "carol", OIDCSubject: "u-1"}))(t)
 		future := must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "dave", OIDCSubject: "u-2"}))(t)
-		if err := s.remove(ctx, "evil-below"); err != nil {
+		if err := s.deleteAnyVersion(ctx, "evil-below"); err != nil {
 			t.Fatal(err)
 		}
 
-		_, err := s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from)
+		_, err := s.LoginByToken(ctx, p.Token(claimsWith("", nil)), fromAddress)
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
 			t.Errorf("the deleted user is let in again: %v", err)
 		}
@@ -411,13 +412,13 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 			AccountUpdate{Name: "BigCorp", Domain: "y.evil.example", Parent: "evil", By: tenant("evil")}))(t)
 		must(s.CreateUser(ctx, NewUser{Account: "below2", Username: "dave", OIDCSubject: "u-2"}))(t)
 		dave := map[string]any{"sub": "u-2", "preferred_username": "dave", "role": "user", "extension": "1044"}
-		got := must(s.LoginByToken(ctx, p.Token(dave), from))(t).User
+		got := must(s.LoginByToken(ctx, p.Token(dave), fromAddress))(t).User
 		if got.AccountID != "demo" || got.ID == future.ID {
 			t.Errorf("the future user is %+v", got)
 		}
 
 		dave["account"] = "BigCorp"
-		_, err = s.LoginByToken(ctx, p.Token(dave), from)
+		_, err = s.LoginByToken(ctx, p.Token(dave), fromAddress)
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "unknown_account" {
 			t.Errorf("a name that a tenant chose: %v", err)
 		}
@@ -435,11 +436,11 @@ func TestATokenOfAnotherPurposeIsRefused(t *testing.T) {
 		"wrong_type":   logout,
 		"future":       claimsWith("iat", at.now().Add(time.Hour).Unix()),
 	} {
-		_, err := s.LoginByToken(t.Context(), p.Token(claims), from)
+		_, err := s.LoginByToken(t.Context(), p.Token(claims), fromAddress)
 		if f := fault.As(err); err == nil || f.Kind != fault.KindUnauthenticated || f.Fields[0].Code != code {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
 
-	must(s.LoginByToken(t.Context(), p.Token(claimsWith("azp", oidcprovider.ClientID)), from))(t)
+	must(s.LoginByToken(t.Context(), p.Token(claimsWith("azp", oidcprovider.ClientID)), fromAddress))(t)
 }

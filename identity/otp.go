@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	otpPeriod      = 30 * time.Second
-	otpSkew        = 1 // periods before and after the current one whose codes are accepted
-	otpSecretBytes = 20
-	enrolTimeout   = 15 * time.Minute // from BeginOTP to ConfirmOTP
-	recoveryCodes  = 10
-	recoveryBytes  = 10 // 80 bits, 16 characters
+	otpPeriod         = 30 * time.Second
+	otpSkew           = 1 // periods before and after the current one whose codes are accepted
+	otpSecretBytes    = 20
+	enrolTimeout      = 15 * time.Minute // from BeginOTP to ConfirmOTP
+	recoveryCodeCount = 10
+	recoveryCodeBytes = 10 // 80 bits, 16 characters
 )
 
 var (
@@ -170,7 +170,7 @@ func (c *Credentials) BeginOTP(ctx context.Context, r LoginRequest) (OTPEnrolmen
 		return OTPEnrolment{}, err
 	}
 
-	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, c.limits.limiter, kindLogin, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return OTPEnrolment{}, err
 	}
 
@@ -225,7 +225,7 @@ func (c *Credentials) insertOTP(ctx context.Context, tx *sql.Tx, user User, doma
 
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
-		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
+		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTPQuery+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
 		c.cfg.storedNow().UnixMilli())
 
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
@@ -249,7 +249,7 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 	return c.storeOTP(ctx, c.enrolmentEntry(ctx, r, user, "confirmed"), user, func(tx *sql.Tx) error {
 		var current string
 		row := tx.QueryRowContext(ctx,
-			`SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTP,
+			`SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTPQuery,
 			user.ID, secret.id)
 		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
 			return err
@@ -267,9 +267,9 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 	})
 }
 
-// confirmedOTP is the id of the confirmed secret of the user $1, empty if there is none. A secret
+// confirmedOTPQuery is the id of the confirmed secret of the user $1, empty if there is none. A secret
 // is confirmed only in place of the one whose code began its enrolment.
-const confirmedOTP = `COALESCE((SELECT c.id FROM identity_otp c WHERE c.user_id = $1 AND c.confirmed = 1), '')`
+const confirmedOTPQuery = `COALESCE((SELECT c.id FROM identity_otp c WHERE c.user_id = $1 AND c.confirmed = 1), '')`
 
 var errNoEnrolment = fault.Conflict("There is no enrolment to confirm")
 
@@ -282,7 +282,7 @@ func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	}
 
 	row := c.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp
-		WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2 AND replaces = `+confirmedOTP,
+		WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2 AND replaces = `+confirmedOTPQuery,
 		user.ID, c.cfg.Now().Add(-enrolTimeout).UnixMilli())
 	err = sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &secret.id, &secret.sealed)
 	if err != nil {
@@ -340,8 +340,8 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 		return nil, sqldb.Wrap(err, "deleting recovery codes")
 	}
 
-	for range recoveryCodes {
-		raw := make([]byte, recoveryBytes)
+	for range recoveryCodeCount {
+		raw := make([]byte, recoveryCodeBytes)
 		rand.Read(raw) // never fails
 		code := base32.StdEncoding.EncodeToString(raw)
 		_, err := tx.ExecContext(ctx, `INSERT INTO identity_recovery_codes (hash, user_id) VALUES ($1, $2)`,

@@ -24,21 +24,21 @@ func otpFault(err error) string {
 func TestOneTimePasswords(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		keys := testKeys(t)
+		keys := newRing(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
 
-		with := func(otp string) LoginRequest {
+		loginWith := func(otp string) LoginRequest {
 			login := demoLogin("admin")
 			login.OTP = otp
 			return login
 		}
 
 		login := func(otp string) error {
-			_, err := s.Login(t.Context(), with(otp))
+			_, err := s.Login(t.Context(), loginWith(otp))
 			return err
 		}
 
-		enrolment := must(s.BeginOTP(t.Context(), with("")))(t)
+		enrolment := must(s.BeginOTP(t.Context(), loginWith("")))(t)
 		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }
 		if !strings.HasPrefix(enrolment.URI, "otpauth://totp/Trunkline:admin@demo.local?") {
 			t.Errorf("URI %s", enrolment.URI)
@@ -47,13 +47,13 @@ func TestOneTimePasswords(t *testing.T) {
 			t.Errorf("before it is confirmed: %v", err)
 		}
 
-		_, err := s.ConfirmOTP(t.Context(), with("000000"))
+		_, err := s.ConfirmOTP(t.Context(), loginWith("000000"))
 		if otpFault(err) != "wrong" {
 			t.Errorf("a wrong code confirms: %v", err)
 		}
 
-		recovery := must(s.ConfirmOTP(t.Context(), with(code())))(t)
-		if len(recovery) != recoveryCodes {
+		recovery := must(s.ConfirmOTP(t.Context(), loginWith(code())))(t)
+		if len(recovery) != recoveryCodeCount {
 			t.Errorf("%d recovery codes", len(recovery))
 		}
 
@@ -63,7 +63,7 @@ func TestOneTimePasswords(t *testing.T) {
 			t.Errorf("no code: %v", err)
 		}
 
-		if _, _, err := s.EventsLogin(t.Context(), with(""), Filter{}); otpFault(err) != codeRequired {
+		if _, _, err := s.EventsLogin(t.Context(), loginWith(""), Filter{}); otpFault(err) != codeRequired {
 			t.Errorf("the channel's login needs no code: %v", err)
 		}
 		if err := login(code()); otpFault(err) != "wrong" {
@@ -84,7 +84,7 @@ func TestOneTimePasswords(t *testing.T) {
 			t.Errorf("a used recovery code: %v", err)
 		}
 
-		wrong := with(recovery[1])
+		wrong := loginWith(recovery[1])
 		wrong.Password = "a wrong password"
 		_, err = s.Login(t.Context(), wrong)
 		wantKind(t, "a wrong password", err, fault.KindUnauthenticated)
@@ -92,7 +92,7 @@ func TestOneTimePasswords(t *testing.T) {
 		if err := login(recovery[1]); err != nil {
 			t.Errorf("a recovery code was spent on a wrong password: %v", err)
 		}
-		if _, err := s.BeginOTP(t.Context(), with("")); otpFault(err) != codeRequired {
+		if _, err := s.BeginOTP(t.Context(), loginWith("")); otpFault(err) != codeRequired {
 			t.Errorf("the password alone replaces the secret: %v", err)
 		}
 
@@ -146,7 +146,7 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 		must(s.Login(t.Context(), withOTP(admin, must(totp.GenerateCode(enrolment.Secret, c.now()))(t))))(t)
 
 		byOperator, codes, err := s.EnrolOTP(t.Context(), "demo.local", "admin")
-		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodes {
+		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodeCount {
 			t.Errorf("%d codes: %v", len(codes), err)
 		}
 
@@ -211,7 +211,7 @@ func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
 			}
 		}
 
-		if !slices.ContainsFunc(s.reported(t, "demo", "otp.enrol", 6),
+		if !slices.ContainsFunc(s.awaitEntries(t, "demo", "otp.enrol", 6),
 			func(line string) bool { return strings.HasSuffix(line, " refused") }) {
 			t.Error("no refused enrolment is in the audit log")
 		}

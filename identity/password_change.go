@@ -37,7 +37,7 @@ func (c *Credentials) ChangePassword(ctx context.Context, p *Principal, current,
 		return err
 	}
 
-	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, c.limits.limiter, kindLogin, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return err
 	}
 

@@ -1,9 +1,7 @@
 package identity
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -11,50 +9,6 @@ import (
 )
 
 const nextPassword = "another long password, river"
-
-func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	for password, code := range map[string]string{
-		"":                        codeRequired,
-		"seven77":                 codeTooShort,
-		"äöüßäöü":                 codeTooShort, // characters, not bytes
-		"password1":               codeTooCommon,
-		"PassWord1":               codeTooCommon,
-		"sunshine":                codeTooCommon,
-		"elizabeth":               codeTooCommon,
-		"kx83-vq0":                "",
-		"passwordpassword":        codeTooCommon,
-		"twelve chars, river":     "",
-		strings.Repeat("a", 1025): codeTooLong,
-	} {
-		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: sqldb.NewID(), Password: password})
-		got := ""
-		if err != nil {
-			got = fault.As(err).Fields[0].Code
-		}
-
-		if got != code {
-			t.Errorf("%.20q: %q, want %q (%v)", password, got, code, err)
-		}
-	}
-
-	err := startService(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
-accounts: [{id: a, name: a, domain: a.local}]
-users: [{account: a, username: u, password: password1}]`))
-	if err == nil || fault.As(err).Fields[0].Field != "users[0].password" {
-		t.Errorf("a directory file: %v", err)
-	}
-
-	// A file that was accepted once does not stop a later start.
-	if err := s.Seed(t.Context(), []byte(`
-accounts: [{id: a, name: a, domain: a.local}]
-users: [{account: a, username: u, password: old}]`)); err != nil {
-		t.Error(err)
-	}
-
-	_, err = startService(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
-	wantKind(t, "a weak demo password", err, fault.KindInvalid)
-}
 
 func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
@@ -150,54 +104,4 @@ func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
 	wantKind(t, "a login from there", err, fault.KindLimited)
 	wantKind(t, "an API key", s.ChangePassword(t.Context(), &Principal{KeyID: "k"}, password, nextPassword, ""),
 		fault.KindForbidden)
-}
-
-func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		c := newClock()
-		s := startService(t, cfg, Config{Now: c.now}).demo(t)
-		session := s.mustLogin(t, "alice")
-
-		p := s.mustAuthenticate(t, session.AccessToken)
-		exchange := func() (*Principal, error) {
-			token, _, err := s.EventsExchange(t.Context(), p, "", Filter{EventTypes: []string{"AGENT_LOGIN"}})
-			if err != nil {
-				return nil, err
-			}
-			return s.Authenticate(t.Context(), token, AudienceEvents)
-		}
-
-		first := must(exchange())(t)
-		if len(first.EventTypes) != 1 {
-			t.Errorf("filters %v", first.EventTypes)
-		}
-
-		// The token outlives the access token, so the revocation must too.
-		c.add(2 * time.Hour)
-		if err := s.CheckPrincipal(first); err != nil {
-			t.Fatal(err)
-		}
-
-		session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
-		p = s.mustAuthenticate(t, session.AccessToken)
-		second := must(exchange())(t)
-
-		if err := s.Logout(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-
-		c.add(20 * time.Hour)
-		if err := s.service.runMaintenance(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		for _, channel := range []*Principal{first, second} {
-			wantKind(t, "a channel token after the logout", s.CheckPrincipal(channel), fault.KindForbidden)
-		}
-
-		_, err := exchange()
-		wantKind(t, "an exchange after the logout", err, fault.KindUnauthenticated)
-		_, _, err = s.EventsExchange(t.Context(), second, "", Filter{})
-		wantKind(t, "an exchange of a channel token", err, fault.KindForbidden)
-	})
 }

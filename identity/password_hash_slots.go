@@ -24,13 +24,13 @@ const (
 // delays a known client by the time of one hash, and one network delays no other by more.
 // Whether a user exists makes no difference, because the wait would tell it.
 type hashSlots struct {
-	mu         sync.Mutex
-	freeSlots  int
-	released   int // slots given to known clients since strangers had one
-	known      []*slotWaiter
-	strangers  map[string][]*slotWaiter // by network
-	networks   []string                 // of strangers, the next one first
-	nStrangers int
+	mu                 sync.Mutex
+	freeSlots          int
+	knownSinceStranger int // slots given to known clients since strangers had one
+	knownQueue         []*slotWaiter
+	strangers          map[string][]*slotWaiter // by network
+	networks           []string                 // of strangers, the next one first
+	strangerCount      int
 }
 
 // slotWaiter is a client that waits for a slot.
@@ -80,15 +80,15 @@ func (h *hashSlots) enqueue(w *slotWaiter, client slotClient) bool {
 
 	switch {
 	case client.known:
-		h.known = append(h.known, w)
-	case h.nStrangers >= maxWaitingHashes:
+		h.knownQueue = append(h.knownQueue, w)
+	case h.strangerCount >= maxWaitingHashes:
 		return false
 	default:
 		if len(h.strangers[client.network]) == 0 {
 			h.networks = append(h.networks, client.network)
 		}
 		h.strangers[client.network] = append(h.strangers[client.network], w)
-		h.nStrangers++
+		h.strangerCount++
 	}
 
 	h.giveFree()
@@ -132,22 +132,22 @@ func (h *hashSlots) giveFree() {
 
 // next removes and returns the waiter whose turn it is, nil if none waits. h.mu is held.
 func (h *hashSlots) next() *slotWaiter {
-	if len(h.known) > 0 && (h.nStrangers == 0 || h.released < strangersTurn-1) {
-		w := h.known[0]
-		h.known = h.known[1:]
-		h.released++
+	if len(h.knownQueue) > 0 && (h.strangerCount == 0 || h.knownSinceStranger < strangersTurn-1) {
+		w := h.knownQueue[0]
+		h.knownQueue = h.knownQueue[1:]
+		h.knownSinceStranger++
 		return w
 	}
 
-	if h.nStrangers == 0 {
+	if h.strangerCount == 0 {
 		return nil
 	}
 
-	h.released = 0
+	h.knownSinceStranger = 0
 	network := h.networks[0]
 	queue := h.strangers[network]
 	h.networks, h.strangers[network] = h.networks[1:], queue[1:]
-	h.nStrangers--
+	h.strangerCount--
 
 	if len(queue) > 1 {
 		h.networks = append(h.networks, network)

@@ -58,7 +58,7 @@ func (q *slotQueue) served() []string {
 func (h *hashSlots) waiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.known) + h.nStrangers
+	return len(h.knownQueue) + h.strangerCount
 }
 
 // A known client waits for one hash, whatever waits before it, and strangers from one network
@@ -150,7 +150,7 @@ func TestAFloodOfUnknownNamesLeavesLogins(t *testing.T) {
 
 	login(demoLogin("alice"), "")
 	waitFor(t, "the flood and the user", func() bool { return s.Directory.passwords.slots.waiting() == 201 })
-	if got := s.Directory.passwords.slots.nStrangers; got != 200 {
+	if got := s.Directory.passwords.slots.strangerCount; got != 200 {
 		t.Errorf("%d strangers", got)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
 
@@ -98,4 +99,48 @@ func FuzzPasswordBits(f *testing.F) {
 		var bad fieldProblems
 		bad.checkStrength("password", password, ownWords(word, Account{Domain: word}))
 	})
+}
+
+func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
+	for password, code := range map[string]string{
+		"":                        codeRequired,
+		"seven77":                 codeTooShort,
+		"äöüßäöü":                 codeTooShort, // characters, not bytes
+		"password1":               codeTooCommon,
+		"PassWord1":               codeTooCommon,
+		"sunshine":                codeTooCommon,
+		"elizabeth":               codeTooCommon,
+		"kx83-vq0":                "",
+		"passwordpassword":        codeTooCommon,
+		"twelve chars, river":     "",
+		strings.Repeat("a", 1025): codeTooLong,
+	} {
+		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: sqldb.NewID(), Password: password})
+		got := ""
+		if err != nil {
+			got = fault.As(err).Fields[0].Code
+		}
+
+		if got != code {
+			t.Errorf("%.20q: %q, want %q (%v)", password, got, code, err)
+		}
+	}
+
+	err := startService(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
+accounts: [{id: a, name: a, domain: a.local}]
+users: [{account: a, username: u, password: password1}]`))
+	if err == nil || fault.As(err).Fields[0].Field != "users[0].password" {
+		t.Errorf("a directory file: %v", err)
+	}
+
+	// A file that was accepted once does not stop a later start.
+	if err := s.Seed(t.Context(), []byte(`
+accounts: [{id: a, name: a, domain: a.local}]
+users: [{account: a, username: u, password: old}]`)); err != nil {
+		t.Error(err)
+	}
+
+	_, err = startService(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
+	wantKind(t, "a weak demo password", err, fault.KindInvalid)
 }

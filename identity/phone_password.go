@@ -21,11 +21,11 @@ import (
 // phonePasswords stores the hashes of the passwords with which phones register: those of
 // devices, and the portal passwords of their users.
 type phonePasswords struct {
-	db      *sqldb.DB
-	keyring *masterkey.Keyring
-	portal  string // Settings.SIPPortalPassword
-	now     func() time.Time
-	log     *slog.Logger
+	db         *sqldb.DB
+	keyring    *masterkey.Keyring
+	portalRule string // Settings.SIPPortalPassword
+	now        func() time.Time
+	log        *slog.Logger
 }
 
 // phoneSecret is one password of a phone.
@@ -66,12 +66,12 @@ func (p *phonePasswords) phoneSecrets(ctx context.Context, phone Phone) ([]phone
 		secrets = append(secrets, secret)
 	}
 
-	if p.portal == RefusePortalPassword {
+	if p.portalRule == RefusePortalPassword {
 		return secrets, nil
 	}
 
-	var portal string
-	err = p.db.QueryRowContext(ctx, `SELECT ha1 FROM identity_devices WHERE user_id = $1`, phone.UserID).Scan(&portal)
+	var sealedPortal string
+	err = p.db.QueryRowContext(ctx, `SELECT ha1 FROM identity_devices WHERE user_id = $1`, phone.UserID).Scan(&sealedPortal)
 	if errors.Is(err, sql.ErrNoRows) {
 		return secrets, nil
 	}
@@ -79,7 +79,7 @@ func (p *phonePasswords) phoneSecrets(ctx context.Context, phone Phone) ([]phone
 		return nil, sqldb.Wrap(err, "reading the portal password of a phone")
 	}
 
-	plain, err := p.keyring.Unseal(portal, portalTable, phone.UserID)
+	plain, err := p.keyring.Unseal(sealedPortal, portalTable, phone.UserID)
 	return append(secrets, phoneSecret{HA1: HA1{MD5: string(plain)}, portal: true}), err
 }
 
@@ -120,7 +120,7 @@ func (p *phonePasswords) insertDevice(ctx context.Context, tx *sql.Tx, d Device,
 // portal password. It stores nothing if the settings refuse that password, if MD5 is
 // forbidden (FIPS 140) or without a master key.
 func (p *phonePasswords) storePortalHA1(ctx context.Context, db sqldb.Runner, u User, domain, password string) error {
-	if u.PresenceID == "" || p.portal == RefusePortalPassword || fips140.Enforced() {
+	if u.PresenceID == "" || p.portalRule == RefusePortalPassword || fips140.Enforced() {
 		return nil
 	}
 
@@ -154,7 +154,7 @@ func (p *phonePasswords) replacePortalHA1(ctx context.Context, tx *sql.Tx, u Use
 // ensurePortalHA1 stores the portal HA1 of a user who has just logged in and has none. A
 // failure is logged and does not fail the login.
 func (p *phonePasswords) ensurePortalHA1(ctx context.Context, u User, domain, password string) {
-	if u.PresenceID == "" || p.portal == RefusePortalPassword {
+	if u.PresenceID == "" || p.portalRule == RefusePortalPassword {
 		return
 	}
 

@@ -74,7 +74,7 @@ func (t *Tokens) issuePair(user User, fields sessionFields,
 // beginSession creates a session that ends at latestEnd (zero: no bound) at the latest.
 // It fails if the login cannot be written to the audit log.
 func (t *Tokens) beginSession(ctx context.Context, user User, address string, latestEnd time.Time) (*Session, error) {
-	if err := limitTokens(ctx, t.limiter, tokenLogins, user.ID, t.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, t.limiter, kindLogin, user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
 
@@ -181,7 +181,7 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 	}
 
 	// Not in the transaction, which may run several times.
-	if err := limitTokens(ctx, t.limiter, tokenRefreshes, row.user.ID, t.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, t.limiter, kindRefresh, row.user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
 

@@ -139,18 +139,10 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	}
 }
 
-func TestPurgeKeepsWhatStillMatters(t *testing.T) {
+func TestMaintenanceKeepsWhatStillMatters(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		s := startService(t, cfg, Config{Now: c.now}).demo(t)
-		count := func(table string) (n int) {
-			t.Helper()
-			if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-
 		session := s.mustLogin(t, "alice")
 		p := s.mustAuthenticate(t, session.AccessToken)
 		s.mustLogin(t, "bob")
@@ -165,7 +157,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		}
 
 		wantKind(t, "before its expiry", s.CheckPrincipal(p), fault.KindForbidden)
-		if n := count("identity_revocations"); n != 1 {
+		if n := s.countRows(t, "identity_revocations"); n != 1 {
 			t.Errorf("%d revocations", n)
 		}
 
@@ -173,10 +165,10 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := count("identity_revocations"); n != 0 || s.revocations.has(p.FamilyID) {
+		if n := s.countRows(t, "identity_revocations"); n != 0 || s.revocations.has(p.FamilyID) {
 			t.Errorf("%d revocations after every token has expired", n)
 		}
-		if n := count("identity_refresh_tokens"); n != 1 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d refresh tokens, bob's is alive", n)
 		}
 
@@ -184,7 +176,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := count("identity_refresh_tokens"); n != 0 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 0 {
 			t.Errorf("%d refresh tokens after a month", n)
 		}
 	})
@@ -201,7 +193,7 @@ func TestASessionIsOneRow(t *testing.T) {
 			latest = must(s.Refresh(t.Context(), latest.RefreshToken))(t)
 		}
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 1 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d rows of one session", n)
 		}
 
@@ -214,7 +206,7 @@ func TestASessionIsOneRow(t *testing.T) {
 		_, err = s.Authenticate(t.Context(), latest.AccessToken)
 		wantKind(t, "the newest access token", err, fault.KindUnauthenticated)
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 0 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 0 {
 			t.Errorf("%d rows of a revoked session", n)
 		}
 	})
@@ -257,7 +249,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 			sessions = append(sessions, s.mustLogin(t, "alice"))
 		}
 
-		if n := s.count(t, "identity_refresh_tokens"); n != 4 {
+		if n := s.countRows(t, "identity_refresh_tokens"); n != 4 {
 			t.Errorf("%d sessions", n)
 		}
 

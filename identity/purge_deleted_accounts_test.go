@@ -16,18 +16,18 @@ import (
 
 // fakeAccountData is an Eraser with a number of objects for each account.
 type fakeAccountData struct {
-	left map[string]int
-	fail error // after one part
+	left map[string]int // objects, by account
+	fail error          // after one part
 }
 
-func (k *fakeAccountData) deletePart(_ context.Context, id string) (int, error) {
-	if k.left[id] == 0 {
+func (f *fakeAccountData) deletePart(_ context.Context, id string) (int, error) {
+	if f.left[id] == 0 {
 		return 0, nil
 	}
-	if k.fail != nil && k.left[id] < 3 {
-		return 0, k.fail
+	if f.fail != nil && f.left[id] < 3 {
+		return 0, f.fail
 	}
-	k.left[id]--
+	f.left[id]--
 	return 1, nil
 }
 
@@ -49,7 +49,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 			}
 		}
 
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
@@ -89,7 +89,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		}
 
 		want := []string{"account.delete  account:demo ok", "account.delete  account:demo purged"}
-		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); !slices.Equal(got, want) {
+		if got := audittest.Entries(t, s.auditLog, "demo", "account.delete"); !slices.Equal(got, want) {
 			t.Errorf("the audit log has %q, want %q", got, want)
 		}
 
@@ -101,7 +101,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		if rows.left["demo"] != 0 {
 			t.Error("what came late is not purged")
 		}
-		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); len(got) != 2 {
+		if got := audittest.Entries(t, s.auditLog, "demo", "account.delete"); len(got) != 2 {
 			t.Errorf("the audit log has %q", got)
 		}
 
@@ -119,7 +119,7 @@ func TestAPurgeIsRepeatedMoreSeldomTheLongerAnAccountIsDeleted(t *testing.T) {
 		counting := func(context.Context, string) (int, error) { purges++; return 0, nil }
 		purge := NewPurge(s.Directory, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Eraser{{"rows", counting}}, slog.New(slog.DiscardHandler))
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -154,7 +154,7 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 			slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
 
-		if err := s.remove(t.Context(), "demo"); err != nil {
+		if err := s.deleteAnyVersion(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		if err := purge.RunNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {

@@ -29,110 +29,112 @@ type Visibility struct {
 	account      string // the caller's own
 	ownExtension string // of an agent without Limits.AgentIDs
 	limitedTo    Limits
-	queues       map[string]struct{} // nil: all
-	agents       map[string]struct{}
+	queues       map[string]struct{} // of a supervisor; nil: all
+	agents       map[string]struct{} // of an agent; nil: those with ownExtension
 }
 
 // NewVisibility returns the visibility of a role. The extension is the user's, "" for none.
 func NewVisibility(role Role, account, extension string, limits Limits) *Visibility {
-	s := &Visibility{callerRole: role, account: account}
+	v := &Visibility{callerRole: role, account: account}
 	switch role {
 	case RoleSupervisor:
-		s.limitedTo.QueueIDs, s.queues = limits.QueueIDs, idSet(limits.QueueIDs)
+		v.limitedTo.QueueIDs, v.queues = limits.QueueIDs, idSet(limits.QueueIDs)
 	case RoleAgent:
-		s.limitedTo.AgentIDs, s.agents = limits.AgentIDs, idSet(limits.AgentIDs)
-		if s.agents == nil {
-			s.ownExtension = extension
+		v.limitedTo.AgentIDs, v.agents = limits.AgentIDs, idSet(limits.AgentIDs)
+		if v.agents == nil {
+			v.ownExtension = extension
 		}
 	}
 
-	return s
+	return v
 }
 
-// SeesEverything reports whether nothing is hidden.
-func (s *Visibility) SeesEverything() bool {
-	return s.callerRole == RoleAdmin || s.callerRole == RoleUser
+// AdmitsAll reports whether Admits is true of everything. It does not tell of transcripts.
+func (v *Visibility) AdmitsAll() bool {
+	return v.callerRole == RoleAdmin || v.callerRole == RoleUser
 }
 
-// SeesNothing reports whether everything is hidden.
-func (s *Visibility) SeesNothing() bool {
-	switch s.callerRole {
+// AdmitsNone reports whether Admits is true of nothing.
+func (v *Visibility) AdmitsNone() bool {
+	switch v.callerRole {
 	case RoleAdmin, RoleUser, RoleSupervisor:
 		return false
 	case RoleAgent:
-		return s.agents == nil && s.ownExtension == ""
+		return v.agents == nil && v.ownExtension == ""
 	}
 	return true
 }
 
-// Admits reports whether what has the agent and the queue ("" for none) is seen. memberOf
-// are the agent's other queues, separated by NUL.
-func (s *Visibility) Admits(account, agent, queue, memberOf string) bool {
-	switch s.callerRole {
+// Admits reports whether what has the agent and the queue ("" for none) is seen. otherQueues
+// are the agent's other queues, separated by event.QueueSeparator.
+func (v *Visibility) Admits(account, agent, queue, otherQueues string) bool {
+	switch v.callerRole {
 	case RoleAdmin, RoleUser:
 		return true
 	case RoleSupervisor:
-		if s.queues == nil {
+		if v.queues == nil {
 			return agent != "" || queue != ""
 		}
-		return s.HasQueue(queue) || s.hasOneOf(memberOf)
+		return v.SeesQueue(queue) || v.seesOneOf(otherQueues)
 	case RoleAgent:
-		return s.HasAgent(account, agent)
+		return v.SeesAgent(account, agent)
 	}
 
 	return false
 }
 
 // SeesTranscripts reports whether what was said in the calls that are seen is seen too.
-func (s *Visibility) SeesTranscripts() bool { return s.callerRole != RoleUser }
+func (v *Visibility) SeesTranscripts() bool { return v.callerRole != RoleUser }
 
-// HasQueue reports whether the queue is one of a supervisor's.
-func (s *Visibility) HasQueue(queue string) bool {
-	if s.callerRole != RoleSupervisor || queue == "" {
-		return s.SeesEverything()
+// SeesQueue reports whether the queue as a whole is seen: by a supervisor where it is its own, never by an agent.
+func (v *Visibility) SeesQueue(queue string) bool {
+	if v.callerRole != RoleSupervisor || queue == "" {
+		return v.AdmitsAll()
 	}
-	_, ok := s.queues[queue]
-	return ok || s.queues == nil
+	_, ok := v.queues[queue]
+	return ok || v.queues == nil
 }
 
-func (s *Visibility) hasOneOf(queues string) bool {
-	for queues != "" {
-		queue, rest, _ := strings.Cut(queues, event.QueueSeparator)
-		if _, ok := s.queues[queue]; ok {
+// seesOneOf reports whether one of a supervisor's queues is in a list as Admits takes it.
+func (v *Visibility) seesOneOf(list string) bool {
+	for list != "" {
+		queue, rest, _ := strings.Cut(list, event.QueueSeparator)
+		if _, ok := v.queues[queue]; ok {
 			return true
 		}
-		queues = rest
+		list = rest
 	}
 	return false
 }
 
-// HasAgent reports whether the agent is one of an agent's own ids.
-func (s *Visibility) HasAgent(account, agent string) bool {
-	if s.callerRole != RoleAgent || agent == "" {
-		return s.SeesEverything()
+// SeesAgent reports whether the agent is seen by an agent: it is one of its own ids. A supervisor sees agents by
+// their queues, which Admits tells.
+func (v *Visibility) SeesAgent(account, agent string) bool {
+	if v.callerRole != RoleAgent || agent == "" {
+		return v.AdmitsAll()
 	}
-	if s.ownExtension != "" {
-		return account == s.account && event.AgentExtension(agent) == s.ownExtension
+	if v.ownExtension != "" {
+		return account == v.account && event.AgentExtension(agent) == v.ownExtension
 	}
-	_, ok := s.agents[agent]
+	_, ok := v.agents[agent]
 	return ok
 }
 
 // Limits returns the queues or agents to which the visibility is limited.
-func (s *Visibility) Limits() Limits { return s.limitedTo }
+func (v *Visibility) Limits() Limits { return v.limitedTo }
 
 // Extension returns the extension whose agents an agent sees, in its own account; "" if its
 // agents are named.
-func (s *Visibility) Extension() string { return s.ownExtension }
+func (v *Visibility) Extension() string { return v.ownExtension }
 
 // Role returns the role of the visibility.
-func (s *Visibility) Role() Role { return s.callerRole }
+func (v *Visibility) Role() Role { return v.callerRole }
 
 // Equal reports whether both show the same.
-func (s *Visibility) Equal(other *Visibility) bool {
-	return s == other ||
-		s.callerRole == other.callerRole && s.account == other.account && s.ownExtension == other.ownExtension &&
-			s.limitedTo.hasSameIDs(other.limitedTo)
+func (v *Visibility) Equal(other *Visibility) bool {
+	return v == other ||
+		v.callerRole == other.callerRole && v.account == other.account && v.ownExtension == other.ownExtension &&
+			v.limitedTo.hasSameIDs(other.limitedTo)
 }
 
 // VisibilityOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
@@ -155,15 +157,15 @@ func (d *Directory) VisibilityOf(p *Principal) *Visibility {
 
 // Visibility returns what the principal sees, as of its authentication.
 func (p *Principal) Visibility() *Visibility {
-	if p.storedVisibility == nil {
+	if p.authVisibility == nil {
 		return NewVisibility(p.Role, p.AccountID, "", Limits{})
 	}
-	return p.storedVisibility
+	return p.authVisibility
 }
 
 // WithVisibility returns the principal with what it sees, for tests of other packages.
-func (p Principal) WithVisibility(s *Visibility) *Principal {
-	p.storedVisibility = s
+func (p Principal) WithVisibility(v *Visibility) *Principal {
+	p.authVisibility = v
 	return &p
 }
 
@@ -204,18 +206,18 @@ func joinRoles(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// stored returns the role in the column that earlier versions read, to which RoleUser is the
+// inRoleColumn returns the role in the column that earlier versions read, to which RoleUser is the
 // most that they may give.
-func (r Role) stored() string {
-	if r.limited() {
+func (r Role) inRoleColumn() string {
+	if r.unknownToEarlierVersions() {
 		return string(RoleUser)
 	}
 	return string(r)
 }
 
-// storedLimited returns the role in the column limited_role.
-func (r Role) storedLimited() string {
-	if r.limited() {
+// inLimitedRoleColumn returns the role in the column limited_role.
+func (r Role) inLimitedRoleColumn() string {
+	if r.unknownToEarlierVersions() {
 		return string(r)
 	}
 	return ""

@@ -28,10 +28,10 @@ type Service struct {
 
 // New migrates the tables and loads them into memory. If there is a master key it also
 // calls Tokens.PrepareSigning.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter,
+func New(ctx context.Context, cfg Config, db *sqldb.DB, keyring *masterkey.Keyring, limiter Limiter,
 	auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
-	if secrets == nil || limiter == nil || auditLog == nil {
+	if keyring == nil || limiter == nil || auditLog == nil {
 		return nil, errors.New("identity: no secrets, limiter or audit log")
 	}
 
@@ -45,10 +45,10 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 
 	changes := newDatabaseChanges(db, auditLog, log)
 	changes.metrics = newMetrics(reg, changes.freshness.age)
-	phones := &phonePasswords{db: db, keyring: secrets, portal: cfg.SIPPortalPassword, now: cfg.Now, log: log}
+	phones := &phonePasswords{db: db, keyring: keyring, portalRule: cfg.SIPPortalPassword, now: cfg.Now, log: log}
 	directory := newDirectory(cfg, changes, phones)
-	tokens := newTokens(cfg, directory, secrets, limiter)
-	credentials := newCredentials(cfg, tokens, secrets, reg)
+	tokens := newTokens(cfg, directory, keyring, limiter)
+	credentials := newCredentials(cfg, tokens, keyring, reg)
 
 	changes.reloadRevocations = append(changes.reloadRevocations, directory.reloadUsers, tokens.reloadRevocations)
 	changes.reloadDirectory = append(changes.reloadDirectory, tokens.reloadSigningKeys, directory.reload)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
@@ -93,12 +92,12 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		without := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
+		without := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), emptyRing(t))
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
 
-		if err := RequireSecrets(t.Context(), without.db, noKeys(t)); !fault.IsPermanent(err) {
+		if err := RequireSecrets(t.Context(), without.db, emptyRing(t)); !fault.IsPermanent(err) {
 			t.Errorf("the start is not refused: %v", err)
 		}
 		if err := without.PrepareSigning(t.Context()); err == nil {
@@ -108,7 +107,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 			t.Error(err)
 		}
 
-		another := testKeys(t)
+		another := newRing(t)
 		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(),
 			another); !fault.IsPermanent(err) {
 			t.Errorf("another master key: %v", err)
@@ -118,7 +117,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 
 func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		keys := testKeys(t)
+		keys := newRing(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		before := s.storedSeeds(t)
@@ -221,43 +220,6 @@ func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 
 	if kid := keyIDOf(t, s.mustLogin(t, "alice").AccessToken); kid != id {
 		t.Errorf("%s signs, want %s", kid, id)
-	}
-}
-
-// The other node does not run Run here, and early polls are off.
-func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := startService(t, cfg, Config{}).demo(t)
-		b := startService(t, cfg, Config{})
-		b.changes.earlyPollLimiter.SetLimit(0)
-		b.changes.earlyPollLimiter.SetBurst(0)
-		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
-		b.mustAuthenticate(t, a.mustLogin(t, "carol").AccessToken)
-	})
-}
-
-func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
-	var tokens []string
-
-	for range 50 * userLookupsPerSecond {
-		tokens = append(tokens,
-			must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour,
-				claims{}))(t))
-	}
-
-	if err := s.db.Close(); err != nil { // a look-up would count an error
-		t.Fatal(err)
-	}
-
-	for _, token := range tokens {
-		_, err := s.Authenticate(t.Context(), token)
-		wantKind(t, "forged", err, fault.KindUnauthenticated)
-	}
-
-	if n := testutil.ToFloat64(s.Directory.metrics.reloadErrors); n > userLookupsPerSecond {
-		t.Errorf("%v queries for %d tokens", n, len(tokens))
 	}
 }
 

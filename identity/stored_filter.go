@@ -21,9 +21,9 @@ const maxFilterClaimBytes = 3 << 10
 // maxStoredFilterBytes is the maximum size of a filter that is stored, as JSON.
 const maxStoredFilterBytes = 64 << 10
 
-// filterClaim returns the claims with a filter of the subject, or with its id after storing
+// filterClaims returns the claims with a filter of the subject, or with its id after storing
 // it.
-func (t *Tokens) filterClaim(ctx context.Context, subject User, f Filter) (claims, error) {
+func (t *Tokens) filterClaims(ctx context.Context, subject User, f Filter) (claims, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return claims{}, fault.Internal(err, "The filter could not be written")
@@ -66,23 +66,23 @@ func (t *Tokens) storeFilter(ctx context.Context, subject User, text string) (cl
 func (t *Tokens) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User, id string, bytes int64,
 	now time.Time) error {
 	for _, quota := range []struct {
-		setting      string
-		sum          string // in SQL
-		column, of   string // whose
-		added, limit int64
+		setting       string
+		sum           string // in SQL
+		column, whose string // the column, and its value, of the filters that count together
+		added, limit  int64
 	}{
 		{"auth.stored_filters", "COUNT(*)", "owner", subject.ID, 1, int64(t.cfg.StoredFilters)},
 		{"account.filter_bytes", "SUM(LENGTH(filter))", "account_id", subject.AccountID, bytes,
 			int64(t.cfg.Accounts.FilterBytes)},
 	} {
-		var has, firstExpiry sql.NullInt64
+		var stored, firstExpiry sql.NullInt64
 		row := tx.QueryRowContext(ctx, `SELECT `+quota.sum+`, MIN(expires_at) FROM identity_filters
-			WHERE `+quota.column+` = $1 AND id <> $2 AND expires_at > $3`, quota.of, id, now.UnixMilli())
-		if err := row.Scan(&has, &firstExpiry); err != nil {
+			WHERE `+quota.column+` = $1 AND id <> $2 AND expires_at > $3`, quota.whose, id, now.UnixMilli())
+		if err := row.Scan(&stored, &firstExpiry); err != nil {
 			return sqldb.Wrap(err, "counting stored filters")
 		}
 
-		if has.Int64+quota.added > quota.limit {
+		if stored.Int64+quota.added > quota.limit {
 			wait := wholeSeconds(time.UnixMilli(firstExpiry.Int64).Sub(now))
 			return fault.Limited(max(wait, time.Second),
 				fmt.Sprintf("Too many filters over %d KiB (%s): use a token until it expires", maxFilterClaimBytes>>10,

@@ -12,11 +12,11 @@ import (
 type tokenKind string
 
 const (
-	loginAttempts  tokenKind = "attempts"       // of a username from an address, whether or not the user exists
-	tokenLogins    tokenKind = "tokens.login"   // of a user, by password or provider
-	tokenChannel   tokenKind = "tokens.channel" // channel tokens of a user
-	tokenRefreshes tokenKind = "tokens.refresh" // of a user's sessions
-	tokenKeys      tokenKind = "tokens.key"     // channel tokens of an API key
+	kindLoginAttempt tokenKind = "attempts"       // of a username from an address, whether or not the user exists
+	kindLogin        tokenKind = "tokens.login"   // of a user, by password or provider
+	kindChannel      tokenKind = "tokens.channel" // channel tokens of a user
+	kindRefresh      tokenKind = "tokens.refresh" // of a user's sessions
+	kindKeyExchange  tokenKind = "tokens.key"     // channel tokens of an API key
 )
 
 const (

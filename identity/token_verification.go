@@ -70,7 +70,7 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 		return nil, resultExpired, err
 	}
 
-	p.storedVisibility = t.directory.VisibilityOf(p)
+	p.authVisibility = t.directory.VisibilityOf(p)
 	return p, resultOK, nil
 }
 
@@ -160,7 +160,7 @@ func (t *Tokens) findKey(ctx context.Context, key string) (*Principal, error) {
 
 	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: found.Role, Scopes: found.Scopes}
 	err := t.CheckPrincipal(p)
-	p.storedVisibility = t.directory.VisibilityOf(p)
+	p.authVisibility = t.directory.VisibilityOf(p)
 	if fault.KindOf(err) == fault.KindForbidden {
 		return nil, invalidKey
 	}

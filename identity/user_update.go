@@ -135,8 +135,8 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 
 	_, err = tx.ExecContext(ctx, `UPDATE identity_users SET role = $2, presence_id = $3, revision = $4,
 		limited_role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
-		user.ID, user.Role.stored(), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev,
-		user.Role.storedLimited(), idList(user.QueueIDs), idList(user.AgentIDs))
+		user.ID, user.Role.inRoleColumn(), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev,
+		user.Role.inLimitedRoleColumn(), idList(user.QueueIDs), idList(user.AgentIDs))
 
 	return sqldb.Wrap(err, "storing a user")
 }

@@ -152,9 +152,9 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_users (id, account_id, username, username_key,
 		password, role, presence_id, clicktocall_id, created_at, revision, limited_role, queue_ids, agent_ids)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		u.ID, u.AccountID, u.Username, key, hash, u.Role.stored(),
+		u.ID, u.AccountID, u.Username, key, hash, u.Role.inRoleColumn(),
 		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev,
-		u.Role.storedLimited(), idList(u.QueueIDs), idList(u.AgentIDs))
+		u.Role.inLimitedRoleColumn(), idList(u.QueueIDs), idList(u.AgentIDs))
 	if sqldb.IsUniqueViolation(err) { // a concurrent change stored such a user after the check
 		return fault.Conflict("The username or presence_id is taken")
 	}

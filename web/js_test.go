@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// node returns the path of Node. Without Node it skips the test, or fails it with CI=true.
-func node(t *testing.T) string {
+// nodePath returns the path of Node. Without Node it skips the test, or fails it with CI=true.
+func nodePath(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("node")
 	switch {
@@ -23,7 +23,7 @@ func node(t *testing.T) string {
 
 // TestModules runs the unit tests of the modules, which are written in JavaScript.
 func TestModules(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), node(t), "--test", "jstest/")
+	cmd := exec.CommandContext(t.Context(), nodePath(t), "--test", "jstest/")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}

@@ -31,8 +31,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// types maps file name extensions to media types.
-var types = map[string]string{
+// mediaTypes maps file name extensions to media types.
+var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -66,7 +66,7 @@ func New() (*Handler, error) {
 			return nil, fmt.Errorf("reading the board: %w", err)
 		}
 
-		contentType, ok := types[path.Ext(entry.Name())]
+		contentType, ok := mediaTypes[path.Ext(entry.Name())]
 		if !ok {
 			return nil, fmt.Errorf("reading the board: %s has no known type", entry.Name())
 		}
@@ -88,9 +88,9 @@ func newFile(body []byte, contentType string) file {
 // Add serves content at a path, which is called once, at its first request. A path without a known extension
 // is a page. Add must not be called once requests arrive.
 func (h *Handler) Add(at string, content func() ([]byte, error)) {
-	contentType, ok := types[path.Ext(at)]
+	contentType, ok := mediaTypes[path.Ext(at)]
 	if !ok {
-		contentType = types[".html"]
+		contentType = mediaTypes[".html"]
 	}
 
 	h.added[at] = sync.OnceValues(func() (*file, error) {

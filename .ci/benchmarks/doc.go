@@ -9,5 +9,5 @@
 //
 // Read first scenarios.go (what is measured) and gobench.go (the Go benchmarks); build.go builds the
 // programs, server_processes.go starts them, measure.go lets them run in turn, run_bench.go and
-// idle_server.go measure one, results.go keeps the figures of all runs, page.go writes them.
+// server_at_rest.go measure one, results.go keeps the figures of all runs, page.go writes them.
 package main

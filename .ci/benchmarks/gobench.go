@@ -15,8 +15,8 @@ import (
 // goBenchmark is a set of Go benchmarks. Both trees run it, unless it has its base within itself or measures what
 // the earlier tree did not have.
 type goBenchmark struct {
-	folder, pattern, time string
-	units                 []string // the results that the page shows, in this order; nil: all but memory
+	folder, pattern, time string   // time: -test.benchtime
+	units                 []string // the page shows the first that a benchmark reports; nil: all but memory
 	alone                 bool     // this tree alone runs it
 	goal                  string   // for readers of the page
 	hidden                string   // a regular expression: figures that the page leaves out; "": none
@@ -69,8 +69,8 @@ func (g goBenchmark) builds() []string {
 	return []string{ours, old}
 }
 
-// test builds the test program of a folder of a tree; "" if the tree has no such folder.
-func (m *machine) test(ctx context.Context, tree, build, folder string) (program string, err error) {
+// buildTests builds the test program of a folder of a tree; "" if the tree has no such folder.
+func (m *machine) buildTests(ctx context.Context, tree, build, folder string) (program string, err error) {
 	_, err = os.Stat(filepath.Join(tree, folder))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -94,7 +94,7 @@ func (m *machine) test(ctx context.Context, tree, build, folder string) (program
 
 // runGo runs benchmarks once and returns the results by benchmark and unit.
 func (m *machine) runGo(ctx context.Context, tree, build string, b goBenchmark) (map[string]float64, error) {
-	program, err := m.test(ctx, tree, build, b.folder)
+	program, err := m.buildTests(ctx, tree, build, b.folder)
 	if program == "" || err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (m *machine) measureScenario(ctx context.Context, row *row, s scenario, rou
 
 			text := ""
 			for _, f := range s.figures {
-				value := f.of(r)
+				value := f.value(r)
 				row.add(f.unit, build, value)
 				text += fmt.Sprintf(", %s %s", short(value), f.unit)
 			}

@@ -42,6 +42,7 @@ type report struct {
 	RestCPU, RestMB float64 `json:"-"` // % of a core, resident MB
 }
 
+// allMicros is the CPU of all processes for a delivery, in microseconds; serverMicros of one alone.
 func (r report) allMicros() float64 { return r.Usage.CPUSeconds / r.Deliveries * 1e6 }
 
 // serverMicros is the CPU of the process that has the subscribers; a floor is the only process.
@@ -65,13 +66,13 @@ func (r report) heldRate() (best float64) {
 // run runs a scenario once with a build.
 func (m *machine) run(ctx context.Context, s scenario, build string) (r report, err error) {
 	args := s.args
-	if other, ok := s.differ[build]; ok {
+	if other, ok := s.otherArgs[build]; ok {
 		args = other
 	}
 
 	if build == plain || build == coalesced {
 		scheme := map[bool]string{true: "https", false: "http"}[s.secure]
-		return m.climb(ctx, nil, args+" --floor "+build+" --url "+scheme+"://127.0.0.1")
+		return m.runLoad(ctx, nil, args+" --floor "+build+" --url "+scheme+"://127.0.0.1")
 	}
 
 	servers := &servers{machine: m, secure: s.secure}
@@ -99,7 +100,7 @@ func (m *machine) run(ctx context.Context, s scenario, build string) (r report, 
 		args = nameAccounts(args) + " --username bench --domain root.test --through kafka"
 	}
 
-	r, err = m.climb(ctx, servers.loadEnvironment(), args)
+	r, err = m.runLoad(ctx, servers.loadEnvironment(), args)
 	r.ServerPID = strconv.Itoa(servers.server.Process.Pid)
 	return r, err
 }
@@ -114,10 +115,10 @@ func nameAccounts(args string) string {
 	return "--account " + strings.Join(accountIDs()[:count], ",") + " " + strings.Join(words[2:], " ")
 }
 
-// climb runs the load. A climb whose first rate is too high begins again at half of it, twice at most.
-func (m *machine) climb(ctx context.Context, environment []string, args string) (r report, err error) {
+// runLoad runs the load. A climb whose first rate is too high begins again at half of it, twice at most.
+func (m *machine) runLoad(ctx context.Context, environment []string, args string) (r report, err error) {
 	for range 3 {
-		r, err = m.bench(ctx, environment, args)
+		r, err = m.runBench(ctx, environment, args)
 		if err != nil || len(r.Climb) == 0 || r.heldRate() > 0 {
 			return r, err
 		}
@@ -138,8 +139,8 @@ func (m *machine) climb(ctx context.Context, environment []string, args string) 
 // benchTimeout ends a run of the load that does not end by itself.
 const benchTimeout = 6 * time.Minute
 
-// bench runs trunkline-bench fanout and checks that nothing was lost, repeated or out of order.
-func (m *machine) bench(ctx context.Context, environment []string, args string) (r report, err error) {
+// runBench runs trunkline-bench fanout and checks that nothing was lost, repeated or out of order.
+func (m *machine) runBench(ctx context.Context, environment []string, args string) (r report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, benchTimeout)
 	defer cancel()
 

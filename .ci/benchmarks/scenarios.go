@@ -17,20 +17,20 @@ type scenario struct {
 	name   string
 	load   string // for the page
 	args   string // of trunkline-bench fanout
-	secure bool
-	gather string // the server's fanout.gather_window
+	secure bool   // by TLS
+	gather string // the server's fanout.gather_window; "": the default
 	builds []string
-	// args of a build in place of args
-	differ  map[string]string
-	figures []figure
-	idle    bool // connections at rest: of the server's process alone, after its start's memory is released
-	rest    bool // no load: one server on the embedded default
+	// otherArgs are those of a build in place of args.
+	otherArgs map[string]string
+	figures   []figure
+	idle      bool // connections at rest: of the server's process alone, after its start's memory is released
+	rest      bool // no load: one server on the embedded default
 }
 
 // figure is one number of a run's report.
 type figure struct {
 	unit  string
-	of    func(report) float64
+	value func(report) float64
 	goals []goal
 }
 
@@ -41,11 +41,11 @@ type goal struct {
 	atLeast bool
 }
 
-func server(goals ...goal) figure {
+func serverCPU(goals ...goal) figure {
 	return figure{"server, µs a delivery", report.serverMicros, goals}
 }
 
-func every(goals ...goal) figure {
+func allCPU(goals ...goal) figure {
 	return figure{"all processes, µs a delivery", report.allMicros, goals}
 }
 
@@ -57,7 +57,7 @@ func p99(goals ...goal) figure {
 	return figure{"p99, ms", func(r report) float64 { return r.Latency.P99 }, goals}
 }
 
-func held(goals ...goal) figure { return figure{"deliveries/s", report.heldRate, goals} }
+func highestRate(goals ...goal) figure { return figure{"deliveries/s", report.heldRate, goals} }
 
 func atMost(against string, limit float64) goal { return goal{against: against, limit: limit} }
 func atLeast(against string, limit float64) goal {
@@ -66,67 +66,68 @@ func atLeast(against string, limit float64) goal {
 
 func scenarios() []scenario {
 	single := []string{ours, old, centrifugo, plain}
-	one := server(atMost(centrifugo, 0.7), atMost(plain, 1.15))
-	climb := []string{ours, old, centrifugo, coalesced}
+	perDelivery := serverCPU(atMost(centrifugo, 0.7), atMost(plain, 1.15))
+	climbBuilds := []string{ours, old, centrifugo, coalesced}
 
 	return []scenario{
-		{name: "one-1000-ws", load: "25 events/s to 1,000 ws", builds: single, figures: []figure{one, p99()},
+		{name: "one-1000-ws", load: "25 events/s to 1,000 ws", builds: single, figures: []figure{perDelivery, p99()},
 			args: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"},
 		{name: "one-1000-wss", load: "25 events/s to 1,000 wss", builds: single, secure: true,
-			figures: []figure{one, p99()},
+			figures: []figure{perDelivery, p99()},
 			args:    "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"},
-		{name: "one-5000-ws", load: "5 events/s to 5,000 ws", builds: single, figures: []figure{one, p99()},
+		{name: "one-5000-ws", load: "5 events/s to 5,000 ws", builds: single, figures: []figure{perDelivery, p99()},
 			args: "--accounts 1 --subscribers 5000 --rate 5 --duration 8s"},
 		{name: "one-5000-wss", load: "5 events/s to 5,000 wss", builds: single, secure: true,
-			figures: []figure{one, p99()},
+			figures: []figure{perDelivery, p99()},
 			args:    "--accounts 1 --subscribers 5000 --rate 5 --duration 8s"},
 		{name: "gather", load: "50 events/s to 1,000 ws, gathered for 100 ms", gather: "100ms",
-			builds: []string{ours, old, centrifugo}, figures: []figure{server(atMost(centrifugo, 0.35))},
+			builds: []string{ours, old, centrifugo}, figures: []figure{serverCPU(atMost(centrifugo, 0.35))},
 			args: "--accounts 1 --subscribers 1000 --rate 50 --duration 8s"},
 		{name: "many", load: "2,000 events/s of 200 accounts to ten ws each", builds: []string{ours, old, centrifugo},
 			figures: []figure{
-				every(atMost(centrifugo, 0.6)), server(), p50(atMost(centrifugo, 1)), p99(atMost(centrifugo, 0.75)),
+				allCPU(atMost(centrifugo, 0.6)), serverCPU(), p50(atMost(centrifugo, 1)), p99(atMost(centrifugo, 0.75)),
 			},
 			args: "--accounts 200 --subscribers 2000 --rate 2000 --duration 10s"},
 		{name: "hundred", load: "100 events/s to 100 ws", builds: []string{ours, old, centrifugo},
 			figures: []figure{
-				every(atMost(centrifugo, 0.7)), server(), p50(atMost(centrifugo, 0.75)), p99(atMost(centrifugo, 0.75)),
+				allCPU(atMost(centrifugo, 0.7)), serverCPU(), p50(atMost(centrifugo, 0.75)),
+				p99(atMost(centrifugo, 0.75)),
 			},
 			args: "--accounts 1 --subscribers 100 --rate 100 --duration 10s"},
 		{name: "busy", load: "80 events/s to 5,000 ws", builds: []string{ours, old, coalesced},
-			figures: []figure{p50(atMost(old, 1.1)), server()},
+			figures: []figure{p50(atMost(old, 1.1)), serverCPU()},
 			args:    "--accounts 1 --subscribers 5000 --rate 80 --duration 6s"},
-		{name: "highest-1000-ws", load: "highest rate with p99 ≤ 200 ms, 1,000 ws", builds: climb,
-			figures: []figure{held(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    climbFrom(1000, 400),
-			differ:  map[string]string{centrifugo: climbFrom(1000, 60)}},
-		{name: "highest-5000-ws", load: "the same, 5,000 ws", builds: climb,
-			figures: []figure{held(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    climbFrom(5000, 60),
-			differ:  map[string]string{centrifugo: climbFrom(5000, 10)}},
-		{name: "highest-9500-ws", load: "the same, 9,500 ws", builds: climb,
-			figures: []figure{held(atLeast(centrifugo, 6))},
-			args:    climbFrom(9500, 15),
-			differ:  map[string]string{centrifugo: climbFrom(9500, 4)}},
-		{name: "highest-5000-wss", load: "the same, 5,000 wss", builds: climb, secure: true,
-			figures: []figure{held(atLeast(centrifugo, 4), atLeast(old, 1), atLeast(coalesced, 0.7))},
-			args:    climbFrom(5000, 30),
-			differ:  map[string]string{centrifugo: climbFrom(5000, 8)}},
+		{name: "highest-1000-ws", load: "highest rate with p99 ≤ 200 ms, 1,000 ws", builds: climbBuilds,
+			figures:   []figure{highestRate(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
+			args:      climbFrom(1000, 400),
+			otherArgs: map[string]string{centrifugo: climbFrom(1000, 60)}},
+		{name: "highest-5000-ws", load: "the same, 5,000 ws", builds: climbBuilds,
+			figures:   []figure{highestRate(atLeast(centrifugo, 7), atLeast(old, 1), atLeast(coalesced, 0.7))},
+			args:      climbFrom(5000, 60),
+			otherArgs: map[string]string{centrifugo: climbFrom(5000, 10)}},
+		{name: "highest-9500-ws", load: "the same, 9,500 ws", builds: climbBuilds,
+			figures:   []figure{highestRate(atLeast(centrifugo, 6))},
+			args:      climbFrom(9500, 15),
+			otherArgs: map[string]string{centrifugo: climbFrom(9500, 4)}},
+		{name: "highest-5000-wss", load: "the same, 5,000 wss", builds: climbBuilds, secure: true,
+			figures:   []figure{highestRate(atLeast(centrifugo, 4), atLeast(old, 1), atLeast(coalesced, 0.7))},
+			args:      climbFrom(5000, 30),
+			otherArgs: map[string]string{centrifugo: climbFrom(5000, 8)}},
 		{name: "matching", load: "250 events/s to 100 of 9,500 ws (base: 100 of 1,000)",
-			builds:  []string{ours, old, base},
-			figures: []figure{server(atMost(base, 1.1))},
-			args:    "--accounts 95 --subscribers 9500 --rate 250 --duration 8s",
-			differ:  map[string]string{base: "--accounts 10 --subscribers 1000 --rate 250 --duration 8s"}},
+			builds:    []string{ours, old, base},
+			figures:   []figure{serverCPU(atMost(base, 1.1))},
+			args:      "--accounts 95 --subscribers 9500 --rate 250 --duration 8s",
+			otherArgs: map[string]string{base: "--accounts 10 --subscribers 1000 --rate 250 --duration 8s"}},
 		{name: "stalled", load: "25 events/s to 1,000 ws, 5 % of which do not read (base: all read)",
-			builds:  []string{ours, base},
-			figures: []figure{p99(atMost(base, 1.1))},
-			args:    "--accounts 1 --subscribers 1000 --rate 25 --duration 8s --stall 5%",
-			differ:  map[string]string{base: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"}},
+			builds:    []string{ours, base},
+			figures:   []figure{p99(atMost(base, 1.1))},
+			args:      "--accounts 1 --subscribers 1000 --rate 25 --duration 8s --stall 5%",
+			otherArgs: map[string]string{base: "--accounts 1 --subscribers 1000 --rate 25 --duration 8s"}},
 		{name: "idle-ws", load: "5,000 ws at rest", idle: true, builds: []string{ours, old, centrifugo},
-			figures: []figure{connection(8), accepted(atMost(centrifugo, 0.67))},
+			figures: []figure{connectionMemory(8), acceptCPU(atMost(centrifugo, 0.67))},
 			args:    "--accounts 1 --subscribers 5000 --rate 1 --duration 2s --idle 4s"},
 		{name: "idle-wss", load: "5,000 wss at rest", idle: true, builds: []string{ours, old, centrifugo}, secure: true,
-			figures: []figure{connection(20), accepted()},
+			figures: []figure{connectionMemory(20), acceptCPU()},
 			args:    "--accounts 1 --subscribers 5000 --rate 1 --duration 2s --idle 4s"},
 		{name: "rest", load: "`serve` on the embedded default, nothing connected", rest: true,
 			builds: []string{ours, old},
@@ -142,11 +143,11 @@ func climbFrom(sockets, rate int) string {
 	return fmt.Sprintf("--accounts 1 --subscribers %d --rate %d --climb 200ms --warmup 1s --duration 3s", sockets, rate)
 }
 
-func connection(kilobytes float64) figure {
+func connectionMemory(kilobytes float64) figure {
 	return figure{"KB a connection", func(r report) float64 { return r.Usage.BytesPerConnection / 1024 },
 		[]goal{{limit: kilobytes}}}
 }
 
-func accepted(goals ...goal) figure {
+func acceptCPU(goals ...goal) figure {
 	return figure{"µs of CPU to accept one", func(r report) float64 { return r.Usage.ConnectMicros }, goals}
 }

@@ -34,12 +34,12 @@ type machine struct {
 // servers are the processes of one run of a scenario.
 type servers struct {
 	*machine
-	secure               bool
-	dir                  string
-	server               *exec.Cmd
-	others               []*exec.Cmd // in the order of their start
-	url                  string
-	brokerPort, password string
+	secure               bool        // the server has TLS
+	dir                  string      // of all files of the processes
+	server               *exec.Cmd   // what is measured: the last of processes
+	processes            []*exec.Cmd // in the order of their start
+	url                  string      // of the server
+	brokerPort, password string      // the password is the user bench's
 }
 
 const centrifugoSecret = "benchmark-token-key"
@@ -134,7 +134,7 @@ func (s *servers) startTrunkline(ctx context.Context, load scenario, build strin
 		return err
 	}
 
-	s.server, s.url = s.others[len(s.others)-1], scheme+"://127.0.0.1:"+port
+	s.server, s.url = s.processes[len(s.processes)-1], scheme+"://127.0.0.1:"+port
 	return awaitOK(ctx, "http://127.0.0.1:"+metrics+"/readyz")
 }
 
@@ -179,7 +179,7 @@ func (s *servers) startCentrifugo(ctx context.Context, redisPort string) error {
 		return err
 	}
 
-	s.server, s.url = s.others[len(s.others)-1], scheme+"://127.0.0.1:"+port
+	s.server, s.url = s.processes[len(s.processes)-1], scheme+"://127.0.0.1:"+port
 	return awaitOK(ctx, s.url+"/health")
 }
 
@@ -201,7 +201,7 @@ func (s *servers) makeFolder() (err error) {
 
 // spawn starts a process that ends with this one.
 func (s *servers) spawn(environment []string, name string, args ...string) error {
-	log, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("%d-%s.log", len(s.others), filepath.Base(name))))
+	log, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("%d-%s.log", len(s.processes), filepath.Base(name))))
 	if err != nil {
 		return err
 	}
@@ -214,17 +214,17 @@ func (s *servers) spawn(environment []string, name string, args ...string) error
 
 	err = command.Start()
 	if err == nil {
-		s.others = append(s.others, command)
+		s.processes = append(s.processes, command)
 	}
 	return err
 }
 
 // stop ends the processes, the last first, and removes their files.
 func (s *servers) stop() error {
-	for i := len(s.others) - 1; i >= 0; i-- {
-		_ = s.others[i].Process.Signal(syscall.SIGTERM) // it may have ended
-		ended := time.AfterFunc(20*time.Second, func() { _ = s.others[i].Process.Kill() })
-		_ = s.others[i].Wait() // its status tells nothing after a signal
+	for i := len(s.processes) - 1; i >= 0; i-- {
+		_ = s.processes[i].Process.Signal(syscall.SIGTERM) // it may have ended
+		ended := time.AfterFunc(20*time.Second, func() { _ = s.processes[i].Process.Kill() })
+		_ = s.processes[i].Wait() // its status tells nothing after a signal
 		ended.Stop()
 	}
 	if s.dir == "" {
@@ -234,7 +234,7 @@ func (s *servers) stop() error {
 }
 
 func (s *servers) pids() (pids []string) {
-	for _, command := range s.others {
+	for _, command := range s.processes {
 		pids = append(pids, strconv.Itoa(command.Process.Pid))
 	}
 	return pids

@@ -34,9 +34,9 @@ func TestChart(t *testing.T) {
 			"HorizontalPodAutoscaler": 4, "NetworkPolicy": 5, "Ingress": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 	}
 
-	for _, set := range sets {
+	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
-			r, err := render(t, values(t, set))
+			r, err := render(t, readValues(t, set))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestChart(t *testing.T) {
 				t.Errorf("rendered %v, want %v", got, want[set])
 			}
 
-			for _, d := range of[*apps.Deployment](r.objects) {
+			for _, d := range objectsOf[*apps.Deployment](r.objects) {
 				checkDeployment(t, d, r)
 			}
 
@@ -98,7 +98,7 @@ func TestImageByName(t *testing.T) {
 			t.Fatalf("%s: %v", given, err)
 		}
 
-		deployments := of[*apps.Deployment](r.objects)
+		deployments := objectsOf[*apps.Deployment](r.objects)
 		if len(deployments) != 1 {
 			t.Errorf("%q: %d deployments", given, len(deployments))
 		}
@@ -129,7 +129,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 		}
 
 		preStop := container.Lifecycle.PreStop.Sleep.Seconds
-		if grace := *pod.TerminationGracePeriodSeconds; grace <= preStop+seconds(t, drain[1]) {
+		if grace := *pod.TerminationGracePeriodSeconds; grace <= preStop+parseSeconds(t, drain[1]) {
 			t.Errorf("%d s of grace for %d s and a drain of %s s", grace, preStop, drain[1])
 		}
 		if probe := container.ReadinessProbe; int64(probe.PeriodSeconds*probe.FailureThreshold) > preStop {
@@ -199,7 +199,7 @@ func checkMounts(t *testing.T, pod *core.PodSpec) {
 
 func checkSelectors(t *testing.T, r rendered) {
 	t.Helper()
-	deployments := of[*apps.Deployment](r.objects)
+	deployments := objectsOf[*apps.Deployment](r.objects)
 	matching := func(selector map[string]string) (found int) {
 		for _, d := range deployments {
 			if labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels)) {
@@ -209,19 +209,19 @@ func checkSelectors(t *testing.T, r rendered) {
 		return found
 	}
 
-	for _, s := range of[*core.Service](r.objects) {
+	for _, s := range objectsOf[*core.Service](r.objects) {
 		if n := matching(s.Spec.Selector); n != 1 {
 			t.Errorf("service %s is of %d deployments", s.Name, n)
 		}
 	}
 
-	for _, b := range of[*policy.PodDisruptionBudget](r.objects) {
+	for _, b := range objectsOf[*policy.PodDisruptionBudget](r.objects) {
 		if n := matching(b.Spec.Selector.MatchLabels); n != 1 {
 			t.Errorf("budget %s is of %d deployments", b.Name, n)
 		}
 	}
 
-	for _, p := range of[*networking.NetworkPolicy](r.objects) {
+	for _, p := range objectsOf[*networking.NetworkPolicy](r.objects) {
 		if n := matching(p.Spec.PodSelector.MatchLabels); n != 1 {
 			t.Errorf("policy %s is of %d deployments", p.Name, n)
 		}
@@ -238,9 +238,9 @@ func checkSelectors(t *testing.T, r rendered) {
 
 func checkAutoscalers(t *testing.T, r rendered) {
 	t.Helper()
-	for _, h := range of[*autoscaling.HorizontalPodAutoscaler](r.objects) {
+	for _, h := range objectsOf[*autoscaling.HorizontalPodAutoscaler](r.objects) {
 		found := false
-		for _, d := range of[*apps.Deployment](r.objects) {
+		for _, d := range objectsOf[*apps.Deployment](r.objects) {
 			if d.Name == h.Spec.ScaleTargetRef.Name {
 				found = true
 				if d.Spec.Replicas == nil || *d.Spec.Replicas != *h.Spec.MinReplicas {
@@ -278,13 +278,13 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 	}
 
 	want = append(want, "default-server weight 64")
-	r, err := render(t, values(t, documented))
+	r, err := render(t, readValues(t, documented))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	found := 0
-	for _, s := range of[*core.Service](r.objects) {
+	for _, s := range objectsOf[*core.Service](r.objects) {
 		snippet, ok := s.Annotations["haproxy.org/backend-config-snippet"]
 		if fanout := s.Name == release+"-trunkline-fanout"; ok != fanout {
 			t.Errorf("%s: the annotation is there: %v", s.Name, ok)
@@ -308,13 +308,13 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 func checkIngress(t *testing.T, r rendered) {
 	t.Helper()
 	ports := map[string]bool{}
-	for _, s := range of[*core.Service](r.objects) {
+	for _, s := range objectsOf[*core.Service](r.objects) {
 		for _, port := range s.Spec.Ports {
 			ports[s.Name+":"+port.Name] = true
 		}
 	}
 
-	for _, i := range of[*networking.Ingress](r.objects) {
+	for _, i := range objectsOf[*networking.Ingress](r.objects) {
 		paths := i.Spec.Rules[0].HTTP.Paths
 		if len(paths) < 8 {
 			t.Errorf("only %d paths", len(paths))
@@ -331,10 +331,10 @@ func checkIngress(t *testing.T, r rendered) {
 
 func checkMonitoring(t *testing.T, r rendered) {
 	t.Helper()
-	components := len(of[*apps.Deployment](r.objects))
-	for _, m := range of[*monitoring.ServiceMonitor](r.objects) {
+	components := len(objectsOf[*apps.Deployment](r.objects))
+	for _, m := range objectsOf[*monitoring.ServiceMonitor](r.objects) {
 		scraped := 0
-		for _, s := range of[*core.Service](r.objects) {
+		for _, s := range objectsOf[*core.Service](r.objects) {
 			if labels.SelectorFromSet(m.Spec.Selector.MatchLabels).Matches(labels.Set(s.Labels)) {
 				if scraped++; !slices.ContainsFunc(s.Spec.Ports,
 					func(p core.ServicePort) bool { return p.Name == m.Spec.Endpoints[0].Port }) {
@@ -348,7 +348,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 		}
 	}
 
-	for _, rules := range of[*monitoring.PrometheusRule](r.objects) {
+	for _, rules := range objectsOf[*monitoring.PrometheusRule](r.objects) {
 		if n := len(rules.Spec.Groups); n < 4 {
 			t.Errorf("%d groups of rules", n)
 		}
@@ -362,7 +362,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 		}
 	}
 
-	for _, c := range of[*certmanager.Certificate](r.objects) {
+	for _, c := range objectsOf[*certmanager.Certificate](r.objects) {
 		if !strings.Contains(r.text, "secretName: "+c.Spec.SecretName) {
 			t.Errorf("nothing mounts %s", c.Spec.SecretName)
 		}
@@ -377,7 +377,7 @@ func settingsOf(t *testing.T, d *apps.Deployment, r rendered) (settings map[stri
 			continue
 		}
 
-		for _, c := range of[*core.ConfigMap](r.objects) {
+		for _, c := range objectsOf[*core.ConfigMap](r.objects) {
 			if c.Name == volume.ConfigMap.Name {
 				if err := yaml.Unmarshal([]byte(c.Data["trunkline.yaml"]), &settings); err != nil {
 					t.Fatal(err)

@@ -50,7 +50,7 @@ func checkSettings(t *testing.T, r rendered) {
 		"master_key": strings.Repeat("00", 32), "tracing.headers": "Authorization=Bearer%20key",
 	}
 
-	for _, d := range of[*apps.Deployment](r.objects) {
+	for _, d := range objectsOf[*apps.Deployment](r.objects) {
 		dir := t.TempDir()
 		settings := settingsOf(t, d, r)
 		for key, value := range settings["tls"].(map[string]any) { // files mounted in the pod
@@ -98,7 +98,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func seconds(t *testing.T, text string) int64 {
+func parseSeconds(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

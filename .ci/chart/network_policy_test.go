@@ -11,12 +11,12 @@ import (
 // By default the pods accept connections from everywhere on the public port, but on the metrics
 // port, which has no authentication, only from the namespace of the monitoring.
 func TestConnectionsToPodsAreRestrictedByDefault(t *testing.T) {
-	r, err := render(t, values(t, "defaults"))
+	r, err := render(t, readValues(t, "defaults"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	policies := of[*networking.NetworkPolicy](r.objects)
+	policies := objectsOf[*networking.NetworkPolicy](r.objects)
 	if len(policies) != 1 {
 		t.Fatalf("%d policies", len(policies))
 	}

@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 // TestNoSecretIsInlined renders the chart with a Secret for each secret setting: the objects must
 // refer to the Secrets and contain no secret.
 func TestNoSecretIsInlined(t *testing.T) {
-	r, err := render(t, values(t, "production"))
+	r, err := render(t, readValues(t, "production"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestNoSecretIsInlined(t *testing.T) {
 	var set struct {
 		Secrets []struct{ Setting, Secret string }
 	}
-	if err := yaml.Unmarshal(values(t, "production"), &set); err != nil {
+	if err := yaml.Unmarshal(readValues(t, "production"), &set); err != nil {
 		t.Fatal(err)
 	}
 

@@ -34,7 +34,8 @@ const (
 // documented is the example of docs/install.md; the others are in testdata.
 const documented = "documented"
 
-var sets = []string{"defaults", "minimal", documented, "production", "everything"}
+// valueSets are the names of the values with which the chart is rendered.
+var valueSets = []string{"defaults", "minimal", documented, "production", "everything"}
 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
@@ -55,10 +56,10 @@ func scheme(t *testing.T) *runtime.Scheme {
 type rendered struct {
 	objects []runtime.Object
 	text    string // of all objects
-	notes   string
+	notes   string // NOTES.txt
 }
 
-func values(t *testing.T, set string) []byte {
+func readValues(t *testing.T, set string) []byte {
 	t.Helper()
 	if set == documented {
 		page, err := os.ReadFile("../../docs/install.md")
@@ -172,8 +173,8 @@ func decode(decoder runtime.Decoder, text string, into *[]runtime.Object) error 
 	}
 }
 
-// of returns the objects of one type.
-func of[T runtime.Object](objects []runtime.Object) (found []T) {
+// objectsOf returns the objects of one type.
+func objectsOf[T runtime.Object](objects []runtime.Object) (found []T) {
 	for _, object := range objects {
 		if one, ok := object.(T); ok {
 			found = append(found, one)

@@ -31,13 +31,14 @@ func TestAutoscalingBeginsWithThePodsThatRun(t *testing.T) {
 				ObjectMeta: meta.ObjectMeta{Name: release + "-trunkline-fanout", Namespace: namespace},
 				Spec:       apps.DeploymentSpec{Replicas: &c.running},
 			}
-			r, err := renderFor(t, values(t, "production"), cluster{fake.NewSimpleDynamicClient(scheme(t), deployment)})
+			running := cluster{fake.NewSimpleDynamicClient(scheme(t), deployment)}
+			r, err := renderFor(t, readValues(t, "production"), running)
 			if err != nil {
 				t.Fatal(err)
 			}
 
 			found := false
-			for _, d := range of[*apps.Deployment](r.objects) {
+			for _, d := range objectsOf[*apps.Deployment](r.objects) {
 				if d.Name != deployment.Name {
 					continue
 				}
@@ -58,7 +59,7 @@ func TestAutoscalingBeginsWithThePodsThatRun(t *testing.T) {
 // TestScalingFanoutOutMovesConnections checks the setting without which a pod that the autoscaler
 // adds would stay empty.
 func TestScalingFanoutOutMovesConnections(t *testing.T) {
-	r, err := render(t, values(t, "production"))
+	r, err := render(t, readValues(t, "production"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestScalingFanoutOutMovesConnections(t *testing.T) {
 		t.Errorf("fanout.rebalance_time is set in %d components, want in fanout alone", got)
 	}
 
-	given := strings.Replace(string(values(t, "production")), "gather_window: 50ms", "rebalance_time: 1h", 1)
+	given := strings.Replace(string(readValues(t, "production")), "gather_window: 50ms", "rebalance_time: 1h", 1)
 	r, err = render(t, []byte(given))
 	if err != nil || strings.Contains(r.text, "rebalance_time: 10m") ||
 		!strings.Contains(r.text, "rebalance_time: 1h") {

@@ -20,15 +20,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// owner is the user and group of the image's process and of its data directory.
-const owner = 65532
+// processUser is the user and group of the image's process and of its data directory.
+const processUser = 65532
 
 const dataDir = "/var/lib/trunkline"
 
-// config is what deploy/Dockerfile says of the image.
-var config = v1.Config{
+// imageConfig is what deploy/Dockerfile says of the image.
+var imageConfig = v1.Config{
 	Env:          []string{"TRUNKLINE_DATA_DIR=" + dataDir},
-	User:         fmt.Sprintf("%d:%d", owner, owner),
+	User:         fmt.Sprintf("%d:%d", processUser, processUser),
 	ExposedPorts: map[string]struct{}{"9443/tcp": {}, "9464/tcp": {}},
 	Volumes:      map[string]struct{}{dataDir: {}},
 	Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/trunkline", "health"},
@@ -83,7 +83,7 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	var content bytes.Buffer
 	err := writeTar(&content, folder, created, func(name string) int {
 		if strings.HasPrefix("/"+name+"/", dataDir+"/") {
-			return owner
+			return processUser
 		}
 		return 0
 	})
@@ -111,7 +111,7 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	}
 
 	file = file.DeepCopy()
-	file.OS, file.Architecture, file.Created, file.Config = "linux", arch, v1.Time{Time: created}, config
+	file.OS, file.Architecture, file.Created, file.Config = "linux", arch, v1.Time{Time: created}, imageConfig
 	file.Config.Labels = map[string]string{"org.opencontainers.image.title": "trunkline",
 		"org.opencontainers.image.version": version}
 

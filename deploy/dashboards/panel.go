@@ -8,7 +8,7 @@ type panel struct {
 	unit               string
 	width, height      int
 	queries            []query
-	warn, critical     float64 // thresholds; unused if bad is 0
+	warn, critical     float64 // thresholds; unused if critical is 0
 }
 
 type query struct{ expr, legend string }
@@ -35,8 +35,8 @@ func number(title, unit, expr string) panel {
 }
 
 // limits colours a number by thresholds.
-func (p panel) limits(warn, bad float64) panel {
-	p.warn, p.critical = warn, bad
+func (p panel) limits(warn, critical float64) panel {
+	p.warn, p.critical = warn, critical
 	return p
 }
 

@@ -16,7 +16,7 @@ import (
 var static embed.FS
 
 //go:embed page.html
-var frame string
+var pageFrame string
 
 // Layout says where pages and assets are. Addresses are what a link on a page contains.
 type Layout struct {
@@ -76,12 +76,12 @@ func BoardAssets() []string { return []string{"base.css", "docs.css", "icon.svg"
 
 // Site makes the HTML of the pages.
 type Site struct {
-	pages  fs.FS
-	layout Layout
-	names  []string
-	groups []navigationGroup
-	frame  *template.Template
-	index  func() ([]byte, error)
+	pages      fs.FS
+	layout     Layout
+	names      []string // of all pages, as their paths from docs
+	groups     []navigationGroup
+	frame      *template.Template
+	searchJSON func() ([]byte, error) // the search index, made at its first use
 }
 
 // navigationGroup is a section of the index with its pages, for the navigation.
@@ -105,7 +105,7 @@ func New(pages fs.FS, layout Layout) (*Site, error) {
 		return nil, fmt.Errorf("reading the pages: %w", err)
 	}
 
-	s.frame, err = template.New("page").Parse(frame)
+	s.frame, err = template.New("page").Parse(pageFrame)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pages' frame: %w", err)
 	}
@@ -116,7 +116,7 @@ func New(pages fs.FS, layout Layout) (*Site, error) {
 	}
 
 	s.groups = groups(index)
-	s.index = sync.OnceValues(s.searchIndex)
+	s.searchJSON = sync.OnceValues(s.searchIndex)
 	return s, nil
 }
 
@@ -137,7 +137,7 @@ func (s *Site) Each(add func(at string, content func() ([]byte, error))) {
 	for _, name := range []string{"pages.css", "pages.js", "search.js"} {
 		add(s.layout.Asset("", name), func() ([]byte, error) { return static.ReadFile("static/" + name) })
 	}
-	add(s.layout.Asset("", "search.json"), s.index)
+	add(s.layout.Asset("", "search.json"), s.searchJSON)
 }
 
 // render returns the HTML of one page in its frame.
@@ -230,9 +230,9 @@ func (s *Site) searchIndex() ([]byte, error) {
 // groups returns the groups of the index: its sections, with the pages that they link first in each row.
 func groups(index *document) []navigationGroup {
 	var all []navigationGroup
-	rows := navigationBySection(index)
+	bySection := navigationBySection(index)
 	for _, section := range index.sections() {
-		pages := rows[section.Anchor]
+		pages := bySection[section.Anchor]
 		if len(pages) > 0 {
 			all = append(all, navigationGroup{section.Title, pages})
 		}

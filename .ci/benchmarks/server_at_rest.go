@@ -32,7 +32,7 @@ func (s *servers) atRest(ctx context.Context, build string) (r report, err error
 		return r, err
 	}
 
-	pid := s.others[0].Process.Pid
+	pid := s.processes[0].Process.Pid
 	time.Sleep(restBefore)
 	before, err := cpuTicks(pid)
 	if err != nil {

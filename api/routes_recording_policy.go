@@ -11,8 +11,8 @@ import (
 	"trunkline/recording"
 )
 
-// CallRecording stores which calls of accounts are recorded.
-type CallRecording interface {
+// RecordingPolicies stores which calls of accounts are recorded.
+type RecordingPolicies interface {
 	// Find returns the policy that holds for an account.
 	Find(ctx context.Context, accountID string) (callrecording.FoundPolicy, error)
 	// Update sets an account's own policy. ifMatch is the request's If-Match header, "" for none:
@@ -22,38 +22,19 @@ type CallRecording interface {
 		ifMatch string) (callrecording.FoundPolicy, error)
 }
 
-// recorderRoutes control the recording of calls in progress.
-type recorderRoutes struct{ calls *recording.Recorder }
+const recordingPolicyPath = "/api/v2/config/call_recording"
 
-func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) error {
-	body, err := decode(c)
-	if err != nil {
-		return err
-	}
-
-	action := body.String("action", required)
-	if err := body.Err(invalidBody); err != nil {
-		return err
-	}
-
-	return noContent(c, r.calls.Control(c.Request().Context(), recording.Control{
-		AccountID: account.ID, CallID: c.Param("origination_call_id"), Action: action,
-	}))
-}
-
-const callRecordingPath = "/api/v2/config/call_recording"
-
-type callRecordingRoutes struct {
-	policies CallRecording
+type recordingPolicyRoutes struct {
+	policies RecordingPolicies
 	recorder *recording.Recorder
 }
 
-func (r callRecordingRoutes) handleGet(c echo.Context, account identity.Account) error {
+func (r recordingPolicyRoutes) handleGet(c echo.Context, account identity.Account) error {
 	found, err := r.policies.Find(c.Request().Context(), account.ID)
 	return respondPolicy(c, account, found, err)
 }
 
-func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account) error {
+func (r recordingPolicyRoutes) handlePut(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// protocol is a message of each event, by the schema that describes it.
-func protocol() (toProvider, fromProvider map[string][]byte) {
+// protocolMessages returns a message of each event, by the schema that describes it.
+func protocolMessages() (toProvider, fromProvider map[string][]byte) {
 	call := aiprotocol.Call{CallID: "c", OtherLegCallID: "d"}
 	pressed := aiprotocol.DTMF{Call: call, Digit: "#", Duration: 160 * time.Millisecond}
 	format, _ := aiprotocol.FormatOf(aiprotocol.Opus)
@@ -41,7 +41,7 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 }
 
 func TestMessagesToAndFromAProviderAreWhatTheirSchemasSay(t *testing.T) {
-	toProvider, fromProvider := protocol()
+	toProvider, fromProvider := protocolMessages()
 	strict := aiprotocol.Decoder{Extensions: true, Listens: true, Strict: true}
 	for name, text := range toProvider {
 		checkSameVerdict(t, name, text, strict.ToProvider)

@@ -18,7 +18,7 @@ import (
 // addCalls adds the real click to call over fake phones.
 func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	e.phones = &fakePlatform{followed: make(chan struct{})}
+	e.platform = &fakePlatform{followed: make(chan struct{})}
 	rules, err := origination.ParseRules(origination.RuleTexts{Deny: []string{`^\+1900`}})
 	must(e.t, err)
 	plan, err := number.NewPlan(number.Settings{Country: "AT"})
@@ -28,7 +28,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
 	calls, err := origination.New(e.t.Context(),
 		origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
-			DB: e.db, Driver: e.phones, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
+			DB: e.db, Driver: e.platform, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
 			Audit:   e.audit,
 			Metrics: e.registry, Log: log,
 		})
@@ -44,7 +44,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	}()
 
 	e.t.Cleanup(func() { cancel(); <-done })
-	<-e.phones.followed
+	<-e.platform.followed
 	deps.Calls = calls
 }
 
@@ -54,12 +54,12 @@ func (discardEvents) Publish(context.Context, ...origination.Event) error { retu
 
 // fakePlatform is a fake platform that records its requests.
 type fakePlatform struct {
-	followed chan struct{}
+	followed chan struct{} // closed when report is set
 	report   func(origination.Progress)
 
 	mu     sync.Mutex
-	orders []origination.Order
-	refuse error
+	orders []origination.Order // of Originate, in their order
+	refuse error               // Originate's answer, unless nil
 }
 
 func (p *fakePlatform) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
@@ -96,10 +96,10 @@ type createdCall struct {
 	CallID string `json:"origination_call_id"`
 }
 
-func (e *env) call(h header, destination string) (id string) {
+func (e *env) placeCall(h header, destination string) (id string) {
 	e.t.Helper()
 	var answer createdCall
-	e.want(201, "POST", c2c+destination, h, "", &answer)
+	e.ask(201, "POST", c2c+destination, h, "", &answer)
 	return answer.CallID
 }
 
@@ -111,16 +111,16 @@ func TestClickToCall(t *testing.T) {
 		"1;x=2":  "1;x=2",
 		"%C3%B6": "ö", "1%3F2": "1?2", "*97": "*97", "%23": "#",
 	} {
-		id := e.call(alice, escaped)
-		if order := e.phones.last(); order.Destination != want || order.Extension != "1001" ||
+		id := e.placeCall(alice, escaped)
+		if order := e.platform.last(); order.Destination != want || order.Extension != "1001" ||
 			order.AccountID != "demo" || order.ID != id {
 			t.Errorf("%s: %+v", escaped, order)
 		}
 	}
 
-	with := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
-	e.call(with, "1002")
-	if e.phones.last().AccountID != "demo" {
+	ofStranger := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
+	e.placeCall(ofStranger, "1002")
+	if e.platform.last().AccountID != "demo" {
 		t.Error("X-Account-ID had an effect")
 	}
 }
@@ -150,24 +150,24 @@ func TestClickToCallRefusals(t *testing.T) {
 		"a foreign number":   {403, alice, "0015551230001", `"field":"destination","code":"not_allowed"`},
 		"a bad key": {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002",
 			`"field":"Idempotency-Key"`},
-		"a slash":             {404, alice, "1/2", "No such path"},
-		"nobody, nobody else": {401, nil, "", "A token or an API key is required"},
+		"a slash":           {404, alice, "1/2", "No such path"},
+		"nobody, to nobody": {401, nil, "", "A token or an API key is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if w := e.want(c.status, "POST", c2c+c.path, c.h, "", nil); !strings.Contains(w.Body.String(), c.says) {
+			if w := e.ask(c.status, "POST", c2c+c.path, c.h, "", nil); !strings.Contains(w.Body.String(), c.says) {
 				t.Errorf("got %s", w.Body)
 			}
 		})
 	}
 
-	e.want(405, "GET", c2c+"1002", alice, "", nil)
-	e.phones.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
-	e.want(502, "POST", c2c+"1002", alice, "", nil)
-	e.phones.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
-	e.want(503, "POST", c2c+"1002", alice, "", nil)
+	e.ask(405, "GET", c2c+"1002", alice, "", nil)
+	e.platform.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
+	e.ask(502, "POST", c2c+"1002", alice, "", nil)
+	e.platform.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
+	e.ask(503, "POST", c2c+"1002", alice, "", nil)
 
-	if len(e.phones.orders) > 0 {
-		t.Errorf("orders %v", e.phones.orders)
+	if len(e.platform.orders) > 0 {
+		t.Errorf("orders %v", e.platform.orders)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestClickToCallIsLimited(t *testing.T) {
 	e := newEnv(t)
 	alice, bob := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken)
 	for range 20 {
-		e.call(alice, "1002")
+		e.placeCall(alice, "1002")
 	}
 
 	for i := range 11 {
@@ -184,13 +184,13 @@ func TestClickToCallIsLimited(t *testing.T) {
 			says = "Too many calls, try again later"
 		}
 
-		w := e.want(429, "POST", c2c+"1002", alice, "", nil)
+		w := e.ask(429, "POST", c2c+"1002", alice, "", nil)
 		if !strings.Contains(w.Body.String(), says) || w.Header().Get("Retry-After") == "" {
 			t.Errorf("refusal %d: %s", i, w.Body)
 		}
 	}
 
-	e.call(bob, "1001")
+	e.placeCall(bob, "1001")
 	if logged := e.log.String(); !strings.Contains(logged, "action=call.refuse") ||
 		!strings.Contains(logged, "outcome=user_calls") {
 		t.Error("the audit log has no refused call")
@@ -201,11 +201,11 @@ func TestClickToCallUnderAKey(t *testing.T) {
 	e := newEnv(t)
 	h := bearer(e.loginUser("alice").AccessToken)
 	h["Idempotency-Key"] = "k-1"
-	first := e.call(h, "1002")
-	if again := e.call(h, "1002"); again != first || len(e.phones.orders) != 1 {
-		t.Errorf("%s, then %s; %d orders", first, again, len(e.phones.orders))
+	first := e.placeCall(h, "1002")
+	if again := e.placeCall(h, "1002"); again != first || len(e.platform.orders) != 1 {
+		t.Errorf("%s, then %s; %d orders", first, again, len(e.platform.orders))
 	}
-	e.want(409, "POST", c2c+"1003", h, "", nil)
+	e.ask(409, "POST", c2c+"1003", h, "", nil)
 }
 
 func TestProgressAndCancel(t *testing.T) {
@@ -213,8 +213,8 @@ func TestProgressAndCancel(t *testing.T) {
 	alice, bob, admin := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken), bearer(
 		e.loginUser("admin").AccessToken)
 	key := header{"X-API-Key": e.key}
-	id := e.call(alice, "1002")
-	e.phones.report(
+	id := e.placeCall(alice, "1002")
+	e.platform.report(
 		origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
 	var call struct {
 		createdCall
@@ -226,7 +226,7 @@ func TestProgressAndCancel(t *testing.T) {
 	}
 
 	waitFor(t, func() bool {
-		e.want(200, "GET", callsPath+id, bob, "", &call)
+		e.ask(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ringing_user"
 	})
 
@@ -234,19 +234,19 @@ func TestProgressAndCancel(t *testing.T) {
 		t.Errorf("call %+v", call)
 	}
 
-	e.want(200, "GET", callsPath+id, key, "", nil)
-	e.want(401, "GET", callsPath+id, nil, "", nil)
-	e.want(200, "GET", callsPath+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
-	e.want(404, "GET", callsPath+"nothing", alice, "", nil)
-	e.want(404, "DELETE", callsPath+"nothing", alice, "", nil)
-	e.want(403, "DELETE", callsPath+id, bob, "", nil)
+	e.ask(200, "GET", callsPath+id, key, "", nil)
+	e.ask(401, "GET", callsPath+id, nil, "", nil)
+	e.ask(200, "GET", callsPath+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
+	e.ask(404, "GET", callsPath+"nothing", alice, "", nil)
+	e.ask(404, "DELETE", callsPath+"nothing", alice, "", nil)
+	e.ask(403, "DELETE", callsPath+id, bob, "", nil)
 
-	if w := e.want(202, "DELETE", callsPath+id, alice, "", nil); w.Body.Len() != 0 {
+	if w := e.ask(202, "DELETE", callsPath+id, alice, "", nil); w.Body.Len() != 0 {
 		t.Errorf("body %s", w.Body)
 	}
 
 	waitFor(t, func() bool {
-		e.want(200, "GET", callsPath+id, bob, "", &call)
+		e.ask(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ended"
 	})
 
@@ -254,18 +254,18 @@ func TestProgressAndCancel(t *testing.T) {
 		t.Errorf("cause %s", call.Cause)
 	}
 
-	e.want(409, "DELETE", callsPath+id, alice, "", nil)
+	e.ask(409, "DELETE", callsPath+id, alice, "", nil)
 	for _, h := range []header{admin, key} {
-		e.want(202, "DELETE", callsPath+e.call(alice, "1002"), h, "", nil)
+		e.ask(202, "DELETE", callsPath+e.placeCall(alice, "1002"), h, "", nil)
 	}
 
 	_, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)
 	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1),
+	e.ask(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1),
 		&s)
-	other := e.call(alice, "1002")
-	e.want(404, "GET", callsPath+other, bearer(s.AccessToken), "", nil)
-	e.want(404, "DELETE", callsPath+other, bearer(s.AccessToken), "", nil)
+	other := e.placeCall(alice, "1002")
+	e.ask(404, "GET", callsPath+other, bearer(s.AccessToken), "", nil)
+	e.ask(404, "DELETE", callsPath+other, bearer(s.AccessToken), "", nil)
 }

@@ -14,10 +14,10 @@ func TestAStolenSessionDoesNotBecomePermanent(t *testing.T) {
 	session := e.loginUser("admin")
 	admin := bearer(session.AccessToken)
 	own := accountsPath + "/demo/users/" + session.User.ID
-	e.want(409, "PUT", own, admin, `{"role":"admin","password":"a password of the thief"}`, nil)
-	e.want(409, "POST", own+"/otp", admin, "", nil)
-	e.want(409, "DELETE", own+"/otp", admin, "", nil)
-	e.want(200, "PUT", own, admin, `{"role":"admin","presence_id":"1099"}`, nil)
+	e.ask(409, "PUT", own, admin, `{"role":"admin","password":"a password of the thief"}`, nil)
+	e.ask(409, "POST", own+"/otp", admin, "", nil)
+	e.ask(409, "DELETE", own+"/otp", admin, "", nil)
+	e.ask(200, "PUT", own, admin, `{"role":"admin","presence_id":"1099"}`, nil)
 }
 
 // A stolen key gives neither itself nor others more, or longer, than it has.
@@ -37,10 +37,10 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	_, other := newKey(expires.Add(time.Hour), identity.ScopeAdmin, identity.ScopeRead)
 	later, at := expires.Add(time.Minute).Unix(), expires.Unix()
 	own, others := keysPath+"/"+made.ID, keysPath+"/"+other.ID
-	alice, err := e.identity.Directory.ListUsers(ctx, "demo")
+	users, err := e.identity.Directory.ListUsers(ctx, "demo")
 	must(t, err)
 
-	user := accountsPath + "/demo/users/" + alice[1].ID
+	user := accountsPath + "/demo/users/" + users[1].ID
 	for _, r := range []struct{ method, path, body string }{
 		{"PUT", own, fmt.Sprintf(`{"scopes":["admin","ingest"],"expires_at":%d}`, later)},
 		{"PUT", own, `{"scopes":["admin","ingest"],"expires_at":null}`},
@@ -64,13 +64,13 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 		}
 	}
 
-	e.want(200, "PUT", own, key, fmt.Sprintf(`{"name":"renamed","scopes":["admin"],"expires_at":%d}`, at), nil)
-	e.want(403, "PUT", own, key, `{"scopes":["admin","ingest"]}`, nil)
-	e.want(200, "PUT", others, key, `{"name":"renamed","scopes":["admin","read"]}`, nil)
+	e.ask(200, "PUT", own, key, fmt.Sprintf(`{"name":"renamed","scopes":["admin"],"expires_at":%d}`, at), nil)
+	e.ask(403, "PUT", own, key, `{"scopes":["admin","ingest"]}`, nil)
+	e.ask(200, "PUT", others, key, `{"name":"renamed","scopes":["admin","read"]}`, nil)
 
 	admins, _ := newKey(time.Time{}, identity.ScopeAdmin)
-	e.want(201, "POST", accountsPath+"/demo/users", admins, `{"username":"clerk"}`, nil)
-	e.want(403, "POST", accountsPath+"/demo/users", admins, `{"username":"chief","role":"admin"}`, nil)
+	e.ask(201, "POST", accountsPath+"/demo/users", admins, `{"username":"clerk"}`, nil)
+	e.ask(403, "POST", accountsPath+"/demo/users", admins, `{"username":"chief","role":"admin"}`, nil)
 	all, _ := newKey(time.Time{}, identity.Scopes()...)
-	e.want(201, "POST", accountsPath+"/demo/users", all, `{"username":"chief","role":"admin"}`, nil)
+	e.ask(201, "POST", accountsPath+"/demo/users", all, `{"username":"chief","role":"admin"}`, nil)
 }

@@ -3,7 +3,6 @@ package identity
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -90,9 +89,9 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			_, err = s.FindUser(t.Context(), text)
 			wantKind(t, "User", err, fault.KindNotFound)
 			wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "demo", text), fault.KindNotFound)
-			wantKind(t, "DeleteAccount", s.remove(t.Context(), text+"x"), fault.KindNotFound)
+			wantKind(t, "DeleteAccount", s.deleteAnyVersion(t.Context(), text+"x"), fault.KindNotFound)
 
-			if err := s.remove(t.Context(), domain); err != nil {
+			if err := s.deleteAnyVersion(t.Context(), domain); err != nil {
 				t.Error(err)
 			}
 		}
@@ -101,19 +100,4 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			t.Errorf("%d users are left", len(users))
 		}
 	})
-}
-
-func TestExpiriesBetweenTwoLooks(t *testing.T) {
-	at := time.Unix(1000, 0)
-	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
-	d := &snapshot{keyExpiries: []time.Time{second(1), second(3), second(3)}}
-
-	for _, tc := range []struct {
-		after, until int
-		want         bool
-	}{{0, 1, true}, {1, 2, false}, {0, 0, false}, {1, 3, true}, {2, 9, true}, {3, 9, false}} {
-		if got := d.keyExpiredBetween(second(tc.after), second(tc.until)); got != tc.want {
-			t.Errorf("after %d until %d: %v", tc.after, tc.until, got)
-		}
-	}
 }

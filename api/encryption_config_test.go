@@ -17,33 +17,16 @@ type encryptionAnswer struct {
 	Errors  []fault.Field
 }
 
-// of is a call's headers: the user's portal token, and the account.
-func (e *env) of(user, account string) header {
-	h := bearer(e.loginUser(user).AccessToken)
-	h["X-Account-ID"] = account
-	return h
-}
-
-func withHeader(h header, name, value string) header {
-	more := header{name: value}
-	for n, v := range h {
-		if n != name {
-			more[n] = v
-		}
-	}
-	return more
-}
-
 func TestEncryptionConfiguration(t *testing.T) {
 	e := newEnv(t)
-	admin := e.of("admin", "demo")
+	admin := e.as("admin", "demo")
 	var a encryptionAnswer
-	w := e.want(200, "GET", encryptionPath, admin, "", &a)
+	w := e.ask(200, "GET", encryptionPath, admin, "", &a)
 	if !strings.Contains(w.Body.String(), `"config":{}`) || !a.Success {
 		t.Errorf("never configured: %s", w.Body)
 	}
 
-	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, &a)
+	e.ask(200, "PUT", encryptionPath, admin, `{"enabled":true}`, &a)
 	if a.Config["key_version"] != 1.0 || a.Config["key_id"] != "key_auto_demo" || len(a.Config["key"].(string)) != 64 ||
 		a.Message == "" {
 		t.Errorf("first enabled: %+v", a)
@@ -51,7 +34,7 @@ func TestEncryptionConfiguration(t *testing.T) {
 
 	made := a.Config["key"]
 	const key = `a key with "quotes", <angles> & ünïcode, long enough`
-	w = e.want(200, "PUT", encryptionPath, admin,
+	w = e.ask(200, "PUT", encryptionPath, admin,
 		`{"enabled":true,"key":"a key with \"quotes\", <angles> & ünïcode, long enough"}`, &a)
 
 	if a.Config["key"] != key || a.Config["historical_keys"].(map[string]any)["1"] != made {
@@ -60,21 +43,21 @@ func TestEncryptionConfiguration(t *testing.T) {
 
 	tag := w.Header().Get("ETag")
 	// GET, edit, PUT: everything read may be sent back.
-	whole := e.want(200, "GET", encryptionPath, admin, "", nil)
+	whole := e.ask(200, "GET", encryptionPath, admin, "", nil)
 
 	if got := e.etag(encryptionPath, admin); got != tag {
 		t.Errorf("ETag %s, then %s", tag, got)
 	}
 
 	_, config, _ := strings.Cut(strings.TrimSuffix(whole.Body.String(), "}"), `"config":`)
-	e.want(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1),
+	e.ask(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1),
 		&a)
 
 	if a.Config["enabled"] != false || a.Config["key"] != key || a.Config["key_version"] != 2.0 {
 		t.Errorf("disabled: %+v", a)
 	}
 
-	e.want(412, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), `{"enabled":true}`, nil)
+	e.ask(412, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), `{"enabled":true}`, nil)
 	if log := e.log.String(); strings.Contains(log, "ünïcode") || strings.Contains(log, made.(string)) {
 		t.Error("the log shows a key")
 	}
@@ -85,7 +68,7 @@ func TestEncryptionConfiguration(t *testing.T) {
 func TestWhoMayConfigureEncryption(t *testing.T) {
 	e := newEnv(t)
 
-	admin, alice := e.of("admin", "demo"), e.of("alice", "demo")
+	admin, alice := e.as("admin", "demo"), e.as("alice", "demo")
 	const noAccount, failed = "Could not get account ID from context", encryption.MessageUpdateFailed
 	for _, c := range []struct {
 		name           string
@@ -113,7 +96,7 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e.t = t
 			var a encryptionAnswer
-			e.want(c.status, "GET", encryptionPath, c.h, "", &a)
+			e.ask(c.status, "GET", encryptionPath, c.h, "", &a)
 
 			if a.Message != c.getMsg {
 				t.Errorf("GET says %q, want %q", a.Message, c.getMsg)
@@ -125,7 +108,7 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 			}
 
 			a = encryptionAnswer{}
-			e.want(c.status, "PUT", encryptionPath, c.h, body, &a)
+			e.ask(c.status, "PUT", encryptionPath, c.h, body, &a)
 			if c.status != 200 && a.Message != c.putMsg {
 				t.Errorf("PUT says %q, want %q", a.Message, c.putMsg)
 			}
@@ -135,9 +118,9 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 
 func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 	e := newEnv(t)
-	admin := e.of("admin", "demo")
-	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, nil)
-	before := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String()
+	admin := e.as("admin", "demo")
+	e.ask(200, "PUT", encryptionPath, admin, `{"enabled":true}`, nil)
+	before := e.ask(200, "GET", encryptionPath, admin, "", nil).Body.String()
 
 	for body, want := range map[string][]string{
 		``:                                    {"body invalid"},
@@ -158,7 +141,7 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		`{"enabled":true,"salt":{"a":1},"more":1}`:                   {"more unknown", "salt wrong_type"},
 	} {
 		var a encryptionAnswer
-		e.want(400, "PUT", encryptionPath, admin, body, &a)
+		e.ask(400, "PUT", encryptionPath, admin, body, &a)
 		var got []string
 
 		for _, f := range a.Errors {
@@ -171,11 +154,11 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		}
 	}
 
-	e.want(415, "PUT", encryptionPath, withHeader(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
-	e.want(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", 1<<20)+`"}`, nil)
-	e.want(405, http.MethodPost, encryptionPath, admin, `{"enabled":true}`, nil)
+	e.ask(415, "PUT", encryptionPath, withHeader(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
+	e.ask(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", 1<<20)+`"}`, nil)
+	e.ask(405, http.MethodPost, encryptionPath, admin, `{"enabled":true}`, nil)
 
-	if after := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String(); after != before {
+	if after := e.ask(200, "GET", encryptionPath, admin, "", nil).Body.String(); after != before {
 		t.Errorf("was %s\nis %s", before, after)
 	}
 }

@@ -144,7 +144,7 @@ func (d *description) pathItem(path string) (node, bool) {
 	paths, _ := d.at(d.root(), "paths")
 	for _, literal := range []bool{true, false} {
 		for template := range paths.value {
-			if literal == !strings.Contains(template, "{") && matches(template, path) {
+			if literal == !strings.Contains(template, "{") && pathMatches(template, path) {
 				return d.at(paths, template)
 			}
 		}
@@ -152,7 +152,7 @@ func (d *description) pathItem(path string) (node, bool) {
 	return node{}, false
 }
 
-func matches(template, path string) bool {
+func pathMatches(template, path string) bool {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	return len(want) == len(got) && !slices.ContainsFunc(slices.Collect(indexes(want)), func(i int) bool {
 		return want[i] != got[i] && (!strings.HasPrefix(want[i], "{") || got[i] == "")
@@ -169,9 +169,9 @@ func indexes(s []string) func(func(int) bool) {
 	}
 }
 
-// described wraps a handler: every request that passes, and its answer, is held
+// checked wraps a handler: every request that passes, and its answer, is held
 // to the description.
-func (d *description) described(t testing.TB, next http.Handler) http.Handler {
+func (d *description) checked(t testing.TB, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -255,11 +255,11 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 		return err
 	}
 
-	schema, any, ok := d.schemaOf(content, media)
+	schema, anyType, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
 	}
-	if any || media != "application/json" || r.Header.Get("Content-Encoding") == "gzip" {
+	if anyType || media != "application/json" || r.Header.Get("Content-Encoding") == "gzip" {
 		return nil
 	}
 
@@ -268,7 +268,7 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 
 // schemaOf is what content of a media type is. Where any type is taken, no type
 // means anything.
-func (d *description) schemaOf(content node, media string) (schema node, any, ok bool) {
+func (d *description) schemaOf(content node, media string) (schema node, anyType, ok bool) {
 	if schema, ok := d.at(content, "*/*", "schema"); ok {
 		return schema, true, true
 	}
@@ -276,9 +276,9 @@ func (d *description) schemaOf(content node, media string) (schema node, any, ok
 	return schema, false, ok
 }
 
-func mediaOf(h http.Header, none string) (string, error) {
+func mediaOf(h http.Header, ifAbsent string) (string, error) {
 	if h.Get("Content-Type") == "" {
-		return none, nil
+		return ifAbsent, nil
 	}
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return media, err
@@ -316,11 +316,11 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 		return err
 	}
 
-	schema, any, ok := d.schemaOf(content, media)
+	schema, anyType, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
 	}
-	if any || !strings.HasSuffix(media, "json") {
+	if anyType || !strings.HasSuffix(media, "json") {
 		return nil
 	}
 

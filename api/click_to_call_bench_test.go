@@ -23,7 +23,7 @@ type discardProducer struct{}
 func (discardProducer) PublishCDR(context.Context, string, event.CDR) error { return nil }
 func (discardProducer) PublishEvent(context.Context, string, []byte) error  { return nil }
 
-const offered = 1000 // originations a second
+const offeredPerSecond = 1000 // originations a second
 
 // BenchmarkClickToCall offers 1,000 originations a second to the API over the
 // simulator and SQLite, and tells how long their answers took from when they
@@ -70,7 +70,7 @@ func BenchmarkClickToCall(b *testing.B) {
 	n, begun := 0, time.Now()
 
 	for b.Loop() {
-		due := begun.Add(time.Duration(n) * time.Second / offered)
+		due := begun.Add(time.Duration(n) * time.Second / offeredPerSecond)
 		n++
 		time.Sleep(time.Until(due))
 

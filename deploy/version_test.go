@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -34,7 +33,7 @@ func TestOneVersion(t *testing.T) {
 // TestVersionOfACheckout checks that only an unchanged commit with its tag is a release.
 func TestVersionOfACheckout(t *testing.T) {
 	dir := t.TempDir()
-	in := func(name string, args ...string) string {
+	runInCheckout := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
@@ -59,26 +58,27 @@ func TestVersionOfACheckout(t *testing.T) {
 
 	write("VERSION", []byte("1.2.3\n"), 0o644)
 	write("deploy/version.sh", readFile(t, "version.sh"), 0o755)
-	in("git", "init", "-q")
-	in("git", "add", ".")
+	runInCheckout("git", "init", "-q")
+	runInCheckout("git", "add", ".")
 	t.Setenv("GIT_COMMITTER_DATE", "2026-11-27T01:02:03+0100")
-	in("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
+	runInCheckout("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
 
-	if got := in("deploy/version.sh", "date"); got != "2026-11-27T00:02:03Z" {
+	if got := runInCheckout("deploy/version.sh", "date"); got != "2026-11-27T00:02:03Z" {
 		t.Errorf("the commit's date: %s", got)
 	}
 
-	if got := in("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
+	if got := runInCheckout("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
 		t.Errorf("without a tag: %s", got)
 	}
 
-	in("git", "tag", "v1.2.3")
-	if got := in("deploy/version.sh"); got != "1.2.3" {
+	runInCheckout("git", "tag", "v1.2.3")
+	if got := runInCheckout("deploy/version.sh"); got != "1.2.3" {
 		t.Errorf("with its tag: %s", got)
 	}
 
 	write("VERSION", []byte("1.2.4\n"), 0o644)
-	if got := in("deploy/version.sh"); !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
+	got := runInCheckout("deploy/version.sh")
+	if !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
 		t.Errorf("changed: %s", got)
 	}
 }
@@ -110,59 +110,4 @@ func TestEveryBuildTellsItsDate(t *testing.T) {
 	if builds < 4 {
 		t.Errorf("%d builds are found", builds)
 	}
-}
-
-// TestDebianPackage makes the release for this machine, and installs, upgrades and purges the deb
-// in a Debian that has nothing else, where the service starts and serves events.
-func TestDebianPackage(t *testing.T) {
-	debootstrap := lookTool(t, "debootstrap")
-	if os.Getuid() != 0 || runtime.GOARCH != "amd64" {
-		t.Skip("NOT TESTED: debootstrap needs root, and Debian's archive for amd64")
-	}
-
-	release := t.TempDir()
-	makeRelease(t, release)
-
-	root := filepath.Join(memoryDir(t), "debian")
-	output, err := exec.CommandContext(t.Context(), debootstrap, "--variant=minbase", "--include=ca-certificates",
-		"bookworm", root).CombinedOutput()
-	if err != nil {
-		t.Skipf("NOT TESTED: no Debian can be made here: %v\n%s", err, lastLines(string(output), 5))
-	}
-
-	mustRun(t, "sh", "-c", "cp "+release+"/*.deb "+root+"/tmp/trunkline.deb && cp package/lifecycle.sh "+root+"/tmp/")
-	t.Log(mustRun(t, "unshare", "--mount", "--pid", "--fork", "--net", "sh", "-c",
-		"ip link set lo up && exec chroot "+root+" env TMPDIR=/tmp sh /tmp/lifecycle.sh"))
-}
-
-// memoryDir returns an empty folder in memory, where dpkg's thousands of syncs cost nothing, or on disk
-// where a container may not mount.
-func memoryDir(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", dir).Run()
-	if err != nil {
-		return dir
-	}
-
-	t.Cleanup(func() {
-		output, err := exec.Command("umount", "--lazy", dir).CombinedOutput()
-		if err != nil {
-			t.Errorf("umount %s: %v\n%s", dir, err, output)
-		}
-	})
-	return dir
-}
-
-// makeRelease runs make release for this machine alone, into a folder.
-func makeRelease(t *testing.T, into string) {
-	t.Helper()
-	t.Setenv("RELEASE_ARCHES", "amd64")
-	t.Setenv("RELEASE_OUT", into)
-	mustRun(t, "make", "-C", "..", "release", "VERSION=0.1.0-dev.test") // valid for npm and Python, too
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -26,20 +26,17 @@ func (s *testService) loginPhone(t *testing.T, password, address string) error {
 	return s.AuthenticatePhone(t.Context(), "demo.local", "1001", address, func(h HA1) bool { return h.MD5 == want })
 }
 
-func (s *testService) portal(t *testing.T, password, address string) error {
+func (s *testService) loginPortal(t *testing.T, password, address string) error {
 	t.Helper()
 	_, err := s.Login(t.Context(),
 		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: address})
 	return err
 }
 
-const demoPassword = "only for the tests 42"
-
+// demoPhones stores the demo users and a device of alice.
 func (s *testService) demoPhones(t *testing.T) (devicePassword string) {
 	t.Helper()
-	if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
-		t.Fatal(err)
-	}
+	s.demo(t)
 	devicePassword, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 	if err != nil {
 		t.Fatal(err)
@@ -69,14 +66,14 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			t.Errorf("with SHA-256: %v", err)
 		}
 
-		wantKind(t, "the portal password", s.loginPhone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "the portal password", s.loginPhone(t, password, "192.0.2.1"), fault.KindUnauthenticated)
 		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") ||
 			!strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
 			!strings.Contains(logged, "action=device.create") {
 			t.Errorf("the audit log has %s", logged)
 		}
 
-		wantKind(t, "a device password at the portal", s.portal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "a device password at the portal", s.loginPortal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 		wantKind(t, "no such extension",
 			s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }),
 			fault.KindUnauthenticated)
@@ -128,7 +125,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 	})
 }
 
-func TestPhone(t *testing.T) {
+func TestFindPhone(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	p, err := s.FindPhone(t.Context(), "Demo.local", "1001")
@@ -163,7 +160,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 				s := startService(t, db, configWithPortalPasswords(rule))
 				s.demoPhones(t)
-				if err := s.loginPhone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
+				if err := s.loginPhone(t, password, "192.0.2.1"); (err == nil) != accepted {
 					t.Errorf("got %v", err)
 				}
 				if warned := strings.Contains(s.logged.String(),
@@ -183,15 +180,15 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		shared := s.Tokens.keyring
-		s.useKeys(noKeys(t))
+		s.useKeys(emptyRing(t))
 
-		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
+		if _, err := s.SeedDemo(t.Context(), password); err != nil {
 			t.Fatal(err)
 		}
 
 		_, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
-		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
+		wantKind(t, "without a master key", s.loginPhone(t, password, ""), fault.KindUnauthenticated)
 		s.useKeys(shared)
 		s.changes.loadedRevision = revision{}
 
@@ -199,12 +196,12 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		wantKind(t, "a wrong password", s.portal(t, "another password", ""), fault.KindUnauthenticated)
-		wantKind(t, "after a wrong password", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
-		if err := s.portal(t, demoPassword, ""); err != nil {
+		wantKind(t, "a wrong password", s.loginPortal(t, "another password", ""), fault.KindUnauthenticated)
+		wantKind(t, "after a wrong password", s.loginPhone(t, password, ""), fault.KindUnauthenticated)
+		if err := s.loginPortal(t, password, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.loginPhone(t, demoPassword, ""); err != nil {
+		if err := s.loginPhone(t, password, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -213,7 +210,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 func TestDevicesFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
-		keys := testKeys(t)
+		keys := newRing(t)
 		s.useKeys(keys)
 		device := s.demoPhones(t)
 		next, err := keys.AddKey()
@@ -234,8 +231,8 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for _, password := range []string{device, demoPassword} {
-			if err := s.loginPhone(t, password, ""); err != nil {
+		for _, given := range []string{device, password} {
+			if err := s.loginPhone(t, given, ""); err != nil {
 				t.Error(err)
 			}
 		}
