@@ -9,9 +9,9 @@ import (
 type storeEntry struct {
 	row
 	placed         bool // the platform has accepted it: its steps may be published
-	changes        int  // number of changes
-	writtenChanges int  // number of changes in the database
-	storedSteps    int  // number of steps in the database
+	changes        int  // of the row, since the entry was made
+	writtenChanges int  // those of them that the database has
+	storedSteps    int  // steps of History that the database has
 	storing        bool // a goroutine stores it
 	publishing     bool // a goroutine publishes it
 	deleted        bool // the row is to be deleted

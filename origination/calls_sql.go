@@ -15,8 +15,8 @@ import (
 type row struct {
 	Order
 	Call
-	Announced        int
-	Live             bool
+	Announced        int  // steps of History that are published; the column announced
+	Live             bool // its node has still to follow, store or publish it; false: only read, and deleted later
 	Created, Updated time.Time
 }
 
@@ -24,7 +24,7 @@ type row struct {
 type rows struct {
 	db     *sqldb.DB
 	writes statementRunner // of calls
-	node   string
+	node   string          // Config.Node
 }
 
 const columns = `id, call_id, interaction_id, account_id, domain, user_id, extension, destination, clicktocall_id,

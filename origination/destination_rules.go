@@ -10,7 +10,7 @@ import (
 // Rules restrict the destinations that may be dialled. The zero value allows all.
 type Rules struct {
 	everyone patterns
-	accounts map[string]patterns
+	accounts map[string]patterns // by account id
 }
 
 // patterns has regular expressions that are searched in the destination. A match of deny refuses it;
@@ -71,8 +71,8 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
-// Names reports whether there are patterns of what the account may dial; Check then has
-// found the destination among them.
+// Names reports whether patterns say what the account may dial. Check then takes a destination only if one of them
+// matches it.
 func (r *Rules) Names(accountID string) bool {
 	return r.accounts[accountID].allow != nil || len(r.everyone.allow) > 0
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	keyTTL       = 24 * time.Hour
-	minCheckWait = 10 * time.Millisecond
+	minCheckWait = 10 * time.Millisecond // pauses of a request that waits for another one with its key
 	maxCheckWait = 200 * time.Millisecond
 )
 
@@ -31,12 +31,12 @@ func (k keys) exec(ctx context.Context, doing, statement string, args ...any) (r
 	return rows, sqldb.Wrap(err, doing)
 }
 
-// claim is the state of a key.
+// claim is what a request finds of its key.
 type claim struct {
-	acquired    bool // the caller holds the claim and places the call
-	destination string
-	done        bool
-	callID      string // set if done
+	acquired    bool   // the caller holds the key and places the call
+	destination string // of the order that has the key
+	done        bool   // that order was placed: a repeat gets callID
+	callID      string // set if done; "" also where the platform gave no id
 }
 
 func checkKey(key string) error {

@@ -9,11 +9,11 @@ import (
 
 type metrics struct {
 	placed  prometheus.Counter
-	refused *prometheus.CounterVec
-	states  *prometheus.CounterVec
-	causes  *prometheus.CounterVec
-	bridged prometheus.Histogram
-	cancels *prometheus.CounterVec
+	refused *prometheus.CounterVec // orders, by kind of error
+	states  *prometheus.CounterVec // changes, by new state
+	causes  *prometheus.CounterVec // ended calls
+	bridged prometheus.Histogram   // seconds from accepted to bridged
+	cancels *prometheus.CounterVec // by result: cancelHere and the others
 }
 
 // Results of cancel requests.

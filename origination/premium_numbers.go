@@ -10,8 +10,8 @@ import (
 
 // Premium has the numbers that are blocked because of their price.
 type Premium struct {
-	known    bool // includes the numbers of number.Plan.Premium
-	patterns []*regexp.Regexp
+	known    bool             // the numbers of number.Plan.Premium are blocked
+	patterns []*regexp.Regexp // further ones
 }
 
 // Keywords that are accepted instead of a pattern.

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	writeTimeout    = 5 * time.Second
-	announceTimeout = 10 * time.Second
-	warnInterval    = 2 * time.Second
+	writeTimeout    = 5 * time.Second  // of one statement
+	announceTimeout = 10 * time.Second // of one call of Publisher.Publish
+	warnInterval    = 2 * time.Second  // between two log lines of the same failure
 )
 
 // wake starts a goroutine that stores the call, and another that publishes it, unless they run or have
@@ -129,7 +129,7 @@ func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 // announce publishes the stored steps of a call that have not been published.
 func (s *callStore) announce(e *storeEntry) error {
 	s.mu.Lock()
-	publish, told, events := s.publish, e.storedSteps, e.progressEvents()
+	publish, upTo, events := s.publish, e.storedSteps, e.progressEvents()
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(s.ctx, announceTimeout)
@@ -141,7 +141,7 @@ func (s *callStore) announce(e *storeEntry) error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.Announced = told
+	e.Announced = upTo
 	e.endOnceTold()
 	s.wake(e)
 

@@ -133,3 +133,26 @@ func (d *testNode) placeUnread() error {
 		Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
 	return err
 }
+
+func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
+	d := newTestNode(t, testdb.SQLite(t)).run()
+	d.channel.breaks(errors.New("kafka is away"))
+	id := d.place("1002")
+	d.platform.says(id, RingingUser, UserAnswered, Ended)
+	d.reaches(id, Ended)
+
+	if d.calls.size() != 1 {
+		t.Error("the call was removed before it was announced")
+	}
+
+	d.channel.breaks(nil)
+	want := []State{Accepted, RingingUser, UserAnswered, Ended}
+	within(t, "the steps are told",
+		func() bool { return slices.Equal(d.channel.told(id), want) && d.calls.size() == 0 })
+	last := d.channel.sent[len(d.channel.sent)-1]
+	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" ||
+		last.UserID != d.users.alice ||
+		last.Timestamp < time.Now().Unix()-60 {
+		t.Errorf("told %+v", last)
+	}
+}

@@ -13,7 +13,7 @@ type Limits struct {
 	MaxCalls     int           // largest number of unfinished calls
 	ReconnectMin time.Duration // first pause before reconnecting
 	ReconnectMax time.Duration // longest pause before reconnecting
-	AuditEvery   time.Duration // interval of comparisons with the platform's channels
+	AuditEvery   time.Duration // interval of the periodic comparison of calls with the platform's channels
 	GoneAfter    time.Duration // time without a channel after which a call has ended
 }
 

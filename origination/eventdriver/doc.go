@@ -1,6 +1,6 @@
 // Package eventdriver is the common part of the drivers of FreeSWITCH and Asterisk. It follows calls
 // over one connection on which the platform sends events. A platform adds its commands and events
-// (Platform) and its state of a call (Tracked).
+// (Platform) and its state of a call (TrackedCall).
 //
 // Every reported state was observed in the platform's events or in its list of channels. The package
 // stores nothing: the names of a call's channels are derived from the call's id, so that a later

@@ -3,6 +3,8 @@ package freeswitch
 import (
 	"context"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination/eventdriver"
+	"trunkline/telephony/esl"
 )
 
 const (
@@ -103,4 +106,32 @@ func (p *pacer) wait(ctx context.Context) error {
 		reservation.Cancel()
 		return fault.Unavailable(ctx.Err(), eventdriver.RetryAfter, "the phone platform did not answer")
 	}
+}
+
+// queryRate queries the switch's sessions-per-second and sets the pacer to it.
+func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
+	text, _, err := runAPI(ctx, conn, "status")
+	if err != nil {
+		return 0, err
+	}
+	sessions = readStatus(text)
+	p.pace.set(sessions)
+	return sessions, nil
+}
+
+// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
+// 0.
+var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
+
+// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
+func readStatus(text string) int {
+	found := statusLimit.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }

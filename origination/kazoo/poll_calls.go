@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	pollers = 8
+	pollers = 8 // concurrent requests of a poll
 	// A channel that has not appeared this long after the call was accepted will not appear: Kazoo
 	// rings an owner for 30 s.
 	channelTimeout = 45 * time.Second
@@ -27,12 +27,12 @@ const (
 type call struct {
 	id    string
 	order origination.Order
-	since time.Time
+	since time.Time // when track was called
 
-	sem       chan struct{} // holds a token while a request depends on the fields below or changes them
-	state     origination.State
-	seen      bool // a channel has been seen
-	cancelled bool
+	sem       chan struct{}     // holds a token while a request depends on the fields below or changes them
+	state     origination.State // the last one that was reported
+	seen      bool              // a channel has been seen
+	cancelled bool              // its channel is hung up when it appears
 }
 
 // track starts following a call.
@@ -114,7 +114,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	_ = group.Wait() // its functions return no errors
 }
 
-// channel is a channel as described by Kazoo.
+// channel is the part of Kazoo's description of a channel that tells a call's progress.
 type channel struct {
 	Answered bool     `json:"answered"`
 	OtherLeg jsonText `json:"other_leg_call_id"`

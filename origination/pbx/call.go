@@ -10,16 +10,16 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// call is one call with two sides.
+// call is one call with two sides: what both have in common, and how it ends.
 type call struct {
 	driver        *Driver
-	id            string
+	id            string             // the order's, or the Call-ID of an ordinary call's INVITE
 	order         *origination.Order // nil for an ordinary call
 	accountID     string
 	interactionID string
 	ctx           context.Context // ends with cancelWithCause, and with the call
 	cancel        context.CancelCauseFunc
-	bridged       bool
+	bridged       bool // its sides have been connected; only the call's goroutine uses it
 
 	mu   sync.Mutex
 	legs []*sip.Leg // all answered legs

@@ -14,7 +14,7 @@ import (
 type cdrBuilder struct {
 	call       *call
 	row        event.CDR
-	user       sip.User // of the phone; the zero value for a trunk or a session
+	user       sip.User // of the phone; the zero value for a trunk or a localcall.Destination
 	startedAt  time.Time
 	ringingAt  time.Time
 	answeredAt time.Time

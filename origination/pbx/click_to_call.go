@@ -71,8 +71,8 @@ func (c *call) recordUnplaced(owner sip.User, numbers legNumbers, cause sip.Caus
 	return cause
 }
 
-// connectDestination dials the destination for an owner who has answered. It returns the cause when the call has
-// ended.
+// connectDestination dials the destination for an owner who has answered, and publishes the record of the loopback
+// leg that a platform would have between the two. It returns the cause when the call has ended.
 func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	ctx, cancel := contextWithLeg(c.ctx, b.near.leg)
 	defer cancel()

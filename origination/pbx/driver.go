@@ -21,9 +21,9 @@ import (
 // admitted click-to-call calls. Errors are fault.Forbidden and fault.Limited.
 type Admission interface {
 	// CheckDestination returns fault.Forbidden for a destination that the account may not call.
-	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
+	CheckDestination(ctx context.Context, attempt origination.Attempt, destination string) error
 	// Count counts a call against its user's limit per minute. The error is fault.Limited above it.
-	Count(ctx context.Context, who origination.Attempt) error
+	Count(ctx context.Context, attempt origination.Attempt) error
 	// Acquire adds a call to the calls in progress, until Release. The error is fault.Limited if
 	// the user or the account has too many.
 	Acquire(ctx context.Context, attempt origination.Attempt) error
@@ -50,11 +50,11 @@ type Driver struct {
 
 	mu       sync.Mutex
 	calls    map[string]*call // by id
-	draining bool
-	idle     chan struct{} // closed when draining and no call is left
+	draining bool             // no further call is taken
+	idle     chan struct{}    // closed when draining and no call is left
 }
 
-// placeCall is the place of panics in a call's goroutines.
+// placeCall is the label with which panics in a call's goroutines are counted.
 const placeCall = "pbx_call"
 
 var _ origination.Driver = (*Driver)(nil)

@@ -23,14 +23,15 @@ type ringGroup struct {
 	codecs  []sip.Codec // offered to the phones
 	phones  []phone
 	timeout time.Duration
-	onRing  func() // called once
+	onRing  func() // called once, when the first phone rings or is answered
 }
 
+// ringResult is what became of one phone of a ringGroup.
 type ringResult struct {
-	phone int
-	local *sip.Negotiator
-	offer *sip.Session
-	leg   *sip.Leg
+	phone int             // index in ringGroup.phones
+	local *sip.Negotiator // ours, which made offer
+	offer *sip.Session    // the last one that was sent to the phone
+	leg   *sip.Leg        // nil if err is set
 	err   error
 }
 
@@ -51,8 +52,8 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 			return r.bridge.answerOffer(ctx, r.side, offer)
 		}
 
-		p.OnProgress = func(now sip.Progress) {
-			if now.Status >= 180 {
+		p.OnProgress = func(response sip.Progress) {
+			if response.Status >= 180 {
 				p.cdr.setRinging()
 				once.Do(r.onRing)
 			}

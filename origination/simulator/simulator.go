@@ -65,7 +65,7 @@ type Simulator struct {
 
 	mu    sync.Mutex
 	calls map[string]*call // by the returned id
-	ended bool
+	ended bool             // Follow is ending: no further call is taken
 }
 
 // New returns a simulator. It runs no calls before Follow.

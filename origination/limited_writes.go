@@ -13,7 +13,7 @@ import (
 // waiting. Leases do not wait for them.
 type statementRunner struct {
 	db    *sqldb.DB
-	slots *semaphore.Weighted
+	slots *semaphore.Weighted // one unit a statement
 }
 
 func newStatementRunner(db *sqldb.DB) statementRunner {

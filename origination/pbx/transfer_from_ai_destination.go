@@ -15,12 +15,12 @@ import (
 type transfer struct {
 	call   *call
 	bridge *bridge
-	owner  *cdrBuilder
+	owner  *cdrBuilder // of the owner's leg
 
 	mu     sync.Mutex
-	far    *callSide // nil until it has answered
-	cdr    *cdrBuilder
-	closed bool // the call is over, or connected
+	far    *callSide   // of the other destination; nil until it has answered
+	cdr    *cdrBuilder // of far
+	closed bool        // the call is over, or connected
 }
 
 // dial calls a destination and returns once it has answered.

@@ -7,25 +7,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/origination"
-	"trunkline/telephony/sip"
 )
-
-func TestCrashedCallsEnd(t *testing.T) {
-	w := newTestEnv(t, nil, nil)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan origination.Progress, 1)
-	go func() {
-		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}},
-			func(p origination.Progress) { ended <- p })
-	}()
-
-	if p := <-ended; p.CallID != "old" || p.State != origination.Ended ||
-		p.Cause != string(sip.NormalTemporaryFailure) {
-		t.Errorf("reported %+v", p)
-	}
-	cancel()
-}
 
 func TestRecordsAreTriedAgain(t *testing.T) {
 	w := newTestEnvWithPublisher(t, &failing{left: 2})

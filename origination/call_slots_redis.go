@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed slots.lua
+//go:embed call_slots.lua
 var slotsScript string
 
 // RedisSlots implements Slots for all nodes. Slots expire by Redis's clock.

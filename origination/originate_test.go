@@ -2,7 +2,6 @@ package origination
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -224,77 +223,4 @@ func TestRoomForCalls(t *testing.T) {
 		_, err := d.Originate(context.Background(), d.alice(), "1002", "")
 		return err == nil
 	})
-}
-
-func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
-	d := newTestNode(t, testdb.SQLite(t)).run()
-	d.channel.breaks(errors.New("kafka is away"))
-	id := d.place("1002")
-	d.platform.says(id, RingingUser, UserAnswered, Ended)
-	d.reaches(id, Ended)
-
-	if d.calls.size() != 1 {
-		t.Error("the call was removed before it was announced")
-	}
-
-	d.channel.breaks(nil)
-	want := []State{Accepted, RingingUser, UserAnswered, Ended}
-	within(t, "the steps are told",
-		func() bool { return slices.Equal(d.channel.told(id), want) && d.calls.size() == 0 })
-	last := d.channel.sent[len(d.channel.sent)-1]
-	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" ||
-		last.UserID != d.users.alice ||
-		last.Timestamp < time.Now().Unix()-60 {
-		t.Errorf("told %+v", last)
-	}
-}
-
-func TestOldCallsArePurged(t *testing.T) {
-	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newTestNode(t, at).run()
-		over, open := d.place("1002"), d.place("1002")
-		d.platform.says(over, Ended)
-		within(t, "the call is at rest", func() bool { return d.calls.size() == 1 })
-		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now().Add(-time.Minute)))
-		d.storedState(over)
-		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now().Add(time.Minute)))
-		_, err := d.Get(t.Context(), d.alice(), over)
-		wantKind(t, err, fault.KindNotFound)
-		d.storedState(open)
-	})
-}
-
-func TestRules(t *testing.T) {
-	rules, err := ParseRules(RuleTexts{
-		Allow: []string{`^\+43`, `^\d{4}$`}, Deny: []string{`^\+43900`},
-		AccountAllow: []string{"vip=^"}, AccountDeny: []string{"locked=.", "vip=^9999$"},
-	})
-	mustSucceed(t, err)
-
-	for _, c := range []struct {
-		account, destination string
-		ok                   bool
-	}{
-		{"demo", "+431234", true}, {"demo", "1002", true}, {"demo", "+49123", false}, {"demo", "+43900123", false},
-		{"vip", "+49123", true}, {"vip", "+43900123", true}, {"vip", "9999", false},
-		{"locked", "1002", false},
-	} {
-		if err := rules.Check(c.account, c.destination); (err == nil) != c.ok {
-			t.Errorf("%s dials %s: %v", c.account, c.destination, err)
-		} else if err != nil &&
-			(fault.KindOf(err) != fault.KindForbidden || fault.As(err).Fields[0].Field != "destination") {
-			t.Errorf("%v", err)
-		}
-	}
-
-	for _, wrong := range []RuleTexts{{Allow: []string{"("}}, {Deny: []string{"["}}, {AccountAllow: []string{"x"}},
-		{AccountDeny: []string{"=x"}}, {AccountDeny: []string{"a=("}}} {
-		if _, err := ParseRules(wrong); err == nil {
-			t.Errorf("%+v was read", wrong)
-		}
-	}
-
-	if err := (&Rules{}).Check("demo", "anything"); err != nil {
-		t.Error(err)
-	}
 }

@@ -3,8 +3,6 @@ package freeswitch
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"trunkline/internal/fault"
@@ -53,34 +51,6 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 	}
 
 	return switchDomain, nil
-}
-
-// queryRate queries the switch's sessions-per-second and sets the pacer to it.
-func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
-	text, _, err := runAPI(ctx, conn, "status")
-	if err != nil {
-		return 0, err
-	}
-	sessions = readStatus(text)
-	p.pace.set(sessions)
-	return sessions, nil
-}
-
-// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
-// 0.
-var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
-
-// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
-func readStatus(text string) int {
-	found := statusLimit.FindStringSubmatch(text)
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(found[1])
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the

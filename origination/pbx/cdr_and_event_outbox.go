@@ -37,10 +37,11 @@ type outbox struct {
 	fullLogged bool // fullness has been logged
 }
 
+// record is one call record or one event that waits to be published.
 type record struct {
 	accountID string
-	cdr       *event.CDR
-	data      []byte // of an event
+	cdr       *event.CDR // nil for an event
+	data      []byte     // of an event, JSON
 }
 
 func newOutbox(size int, records Records, m *metrics, log *slog.Logger) *outbox {
