@@ -157,11 +157,3 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 		t.Errorf("a login with the deleted key: %s", a)
 	}
 }
-
-func portalOf(t *testing.T, a answer) (s portalSession) {
-	t.Helper()
-	if err := json.Unmarshal(a.body, &s); err != nil || s.AccessToken == "" {
-		t.Fatalf("portal login: %s", a)
-	}
-	return s
-}

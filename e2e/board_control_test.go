@@ -149,10 +149,3 @@ func TestBoardControlOfCalls(t *testing.T) {
 
 	b.checkPage(t)
 }
-
-// lastOrder returns the last command that changes something.
-func (s *scriptedSwitch) lastOrder() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.orders[len(s.orders)-1]
-}

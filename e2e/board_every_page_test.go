@@ -122,3 +122,20 @@ func (b *board) testDescriptions(t *testing.T, check func(string)) {
 		check(path)
 	}
 }
+
+// testExplain opens an event and its explanation, which must list the board's own connection.
+func (b *board) testExplain(t *testing.T) {
+	t.Helper()
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
+	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
+	b.awaitTrue(t, "the button",
+		"[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
+	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()",
+		nil)
+	b.awaitTrue(t, "the explanation", `(() => {
+		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
+		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
+	})()`)
+	b.mustEval(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil)
+}

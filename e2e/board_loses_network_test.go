@@ -11,115 +11,6 @@ import (
 	"testing"
 )
 
-var plainClient = &http.Client{}
-
-// everyType lists the event types that the board subscribes to.
-var everyType = []string{
-	"svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT",
-	"AGENT_STATUS_CHANGE",
-	"AGENT_QUEUE_JOIN", "AGENT_QUEUE_LEAVE", "AGENT_CALL_START", "AGENT_CALL_END", "AGENT_BREAK_START",
-	"AGENT_BREAK_END",
-	"AGENT_TRANSFER", "AGENT_CONFERENCE", "AGENT_DEVICE_REGISTER", "AGENT_DEVICE_UNREGISTER", "AGENT_PERFORMANCE",
-	"AGENT_CUSTOM_EVENT",
-}
-
-// playDemo sends demonstration traffic until the test ends or stop is called.
-func (n *node) playDemo(t *testing.T, key string, rate int) (stop func()) {
-	t.Helper()
-	f := startForeign(t, withSettings(n.settings, "TRUNKLINE_API_KEY", key), program(t), "demo", "--url", n.url,
-		"--rate", strconv.Itoa(rate))
-	return func() {
-		if err := f.child.process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		<-f.child.exited
-	}
-}
-
-// board is a page with the live board, connected through a cable.
-type board struct {
-	*page
-	cable *faultyProxy
-	url   string
-}
-
-func (n *node) newBoard(t *testing.T) *board {
-	t.Helper()
-	c := newFaultyProxy(t, n.address)
-	b := &board{newPage(t), c, "https://" + c.address}
-	b.open(t, b.url+"/")
-	return b
-}
-
-// onField is an expression that is true while the field with this name has the focus.
-func onField(name string) string { return "document.activeElement?.name === " + quote(name) }
-
-// set is an expression that puts text into a field of the open dialog or form, as typing does.
-func set(selector, text string) string {
-	return "{ const field = document.querySelector(" + quote(selector) + "); field.value = " + quote(text) +
-		"; field.dispatchEvent(new Event('input', { bubbles: true })); field.dispatchEvent(new Event('change', { bubbles: true })); }"
-}
-
-// pressNamed presses the shown button or link with this name, once it is there.
-func (b *board) pressNamed(t testing.TB, name string) {
-	t.Helper()
-	find := `[...(document.querySelector("dialog[open]:last-of-type") ?? document).querySelectorAll("button, a, summary")].find((one) =>
-		(one.getAttribute("aria-label") ?? one.textContent).trim() === ` + quote(name) +
-		` && one.getClientRects().length > 0)`
-	b.awaitTrue(t, "the button "+name, find)
-	b.mustEval(t, find+".click()", nil)
-}
-
-// view goes to a page by its address.
-func (b *board) view(t testing.TB, address string) {
-	t.Helper()
-	b.mustEval(t, "location.hash = "+quote(address), nil)
-}
-
-// login logs in with the keyboard only, from the current focus.
-func (b *board) login(t *testing.T, name string) {
-	t.Helper()
-	b.awaitTrue(t, "the login", onField("username"))
-	b.typeText(t, name)
-	b.press(t, "Tab")
-	b.typeText(t, password)
-	b.press(t, "Tab")
-	b.typeText(t, "demo.local")
-	b.press(t, "Enter")
-	b.awaitLive(t)
-}
-
-func (b *board) awaitLive(t *testing.T) {
-	t.Helper()
-	b.awaitTrue(t, "the board to be live", "document.getElementById('phase').textContent === 'Live'")
-}
-
-func (b *board) awaitDisconnected(t *testing.T) {
-	t.Helper()
-	b.awaitTrue(t, "the board to notice", "document.getElementById('phase').textContent !== 'Live'")
-}
-
-// record stores the id of every event that the board displays, in the order of display.
-func (b *board) record(t *testing.T) {
-	t.Helper()
-	b.mustEval(t, `globalThis.shown = [], globalThis.known = new WeakSet(), void new MutationObserver((changes) => {
-		for (const { addedNodes } of changes) for (const node of addedNodes) {
-			for (const entry of [node, ...(node.querySelectorAll?.("[data-id]") ?? [])]) {
-				if (entry.dataset?.id && !known.has(entry)) known.add(entry), shown.push(entry.dataset.id);
-			}
-		}
-	}).observe(document.getElementById("app"), { childList: true, subtree: true })`, nil)
-}
-
-// recordedIDs returns the recorded ids, sorted: ids of one account rise.
-func (b *board) recordedIDs(t *testing.T) []string {
-	t.Helper()
-	var list []string
-	b.mustEval(t, "shown", &list)
-	slices.Sort(list)
-	return list
-}
-
 // floorShown returns a summary of the board's floor: agents, then calls.
 const floorShown = `[
 	...[...document.querySelectorAll("#agents li[data-tone]")].map((li) => "agent " + li.querySelector(".name").title),
@@ -335,23 +226,6 @@ func (b *board) testDetails(t *testing.T) {
 	})()`)
 	b.press(t, "Enter")
 	b.awaitTrue(t, "it to be closed", `!document.querySelector('#feed .entry[aria-expanded="true"]')`)
-}
-
-// testExplain opens an event and its explanation, which must list the board's own connection.
-func (b *board) testExplain(t *testing.T) {
-	t.Helper()
-	b.mustEval(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
-	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
-	b.awaitTrue(t, "the button",
-		"[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
-	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()",
-		nil)
-	b.awaitTrue(t, "the explanation", `(() => {
-		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
-		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
-	})()`)
-	b.mustEval(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
-	b.mustEval(t, "document.getElementById('feed-pause').click()", nil)
 }
 
 // testCall calls an extension with the keyboard, follows the call to its end and looks up its

@@ -25,13 +25,14 @@ import (
 // switchOf is a driver of click to call with a platform that takes every call, and the records
 // that the platform writes of the call's legs.
 type switchOf struct {
-	settings func(t *testing.T) []string
-	format   string
-	records  func(t *testing.T, id string) string // lines; nil: the driver makes them itself
-	answer   func(t *testing.T, n *node) (hangUp func())
-	found    string // what the client prints of the row
+	settings func(t *testing.T) []string                 // names and values in turn
+	format   string                                      // of records
+	records  func(t *testing.T, id string) string        // of the call with the id, a line each; nil: the driver makes them itself
+	answer   func(t *testing.T, n *node) (hangUp func()) // registers phones that answer; nil: the platform has them
+	found    string                                      // what the client prints of the destination's row
 }
 
+// switches are by the setting origination.driver.
 var switches = map[string]switchOf{
 	"auto": {
 		settings: func(*testing.T) []string { return nil },

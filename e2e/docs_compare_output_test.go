@@ -12,7 +12,7 @@ import (
 // may have no digit by chance.
 var varying = []struct {
 	pattern *regexp.Regexp
-	shape   string
+	shape   string // what lineShape puts in its place
 }{
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`(^|[^"A-Za-z0-9.-])[A-Za-z0-9.-]*:\d{1,5}\b`), "${1}HOST:PORT"},
@@ -20,6 +20,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[\pL\d_.+/@%-]*\d[\pL\d_.+/@%-]*=*`), "WORD"},
 }
 
+// small matches the numbers that must be the page's.
 var small = regexp.MustCompile(`^[\d]{1,5}$`)
 
 // lineShape returns a line with placeholders for its variable parts.

@@ -15,7 +15,7 @@ import (
 type session struct {
 	page     string // docs/api.md
 	blocks   []block
-	here     *strings.Replacer // replaces the page's addresses with those of this test
+	here     *strings.Replacer // of the page's addresses with those of this test
 	shell    *shell
 	dir      string              // current folder of the shell; the page's "folder of the repository"
 	programs map[string]*written // current program, by language
@@ -24,9 +24,9 @@ type session struct {
 // written is a program that the blocks of the page form.
 type written struct {
 	lines     []string // padded so that line numbers are those of the page
-	printed   []string
-	interrupt bool
-	line      int // of its first block
+	printed   []string // what the page says that it prints
+	interrupt bool     // it runs until Ctrl-C
+	line      int      // of its first block
 }
 
 // follow executes the blocks of the page in order. It runs a program after its last block: when

@@ -18,11 +18,11 @@ import (
 // the folder persist.
 type shell struct {
 	child   *child
-	typed   io.WriteCloser
+	typed   io.WriteCloser // its stdin
 	printed output
 	steps   string // folder of the commands' files
-	count   int
-	beside  bool // background programs may be running
+	count   int    // of commands
+	beside  bool   // background programs may be running
 }
 
 func newShell(t *testing.T, dir string, settings map[string]string) *shell {
@@ -51,12 +51,13 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 // mark prefixes the numbers that the shell prints: process ids and exit codes.
 var mark = regexp.MustCompile(`\n\x1e(\d+)\n`)
 
+// tell prints a number in the shell, which mark finds.
 const tell = `printf '\n\036%d\n' `
 
-// printout returns the output from an offset on.
+// printout is the output of a shell from an offset on.
 type printout struct {
 	of   *output
-	from int
+	from int // bytes
 }
 
 func (a printout) text() string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,14 +23,15 @@ type page struct {
 	conn *websocket.Conn
 
 	mu      sync.Mutex
-	last    int
-	waiting map[int]chan reply
-	sockets []string // URLs of the opened WebSockets
-	faults  []string // uncaught exceptions, and violations of the content security policy
-	trace   []traced
-	ended   chan struct{} // closed when the trace is complete
+	last    int                // id of the last command
+	waiting map[int]chan reply // by id of their command
+	sockets []string           // URLs of the opened WebSockets
+	faults  []string           // uncaught exceptions, and violations of the content security policy
+	trace   []traced           // by busiest
+	ended   chan struct{}      // closed when the trace is complete
 }
 
+// reply is the answer to a command.
 type reply struct {
 	Result json.RawMessage
 	Error  *struct{ Message string }
@@ -389,3 +391,5 @@ func quote(text string) string {
 	data, _ := json.Marshal(text) // a string always marshals
 	return string(data)
 }
+
+var plainClient = &http.Client{}

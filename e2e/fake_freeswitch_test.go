@@ -25,12 +25,12 @@ type scriptedSwitch struct {
 
 	mu       sync.Mutex
 	run      string // Core-UUID
-	round    int    // of replay
+	round    int    // makes the ids of runs, calls and events different
 	agent    string // the agent's status; "": it has no agents
 	listener net.Listener
-	peers    map[net.Conn]bool // subscribed clients
+	peers    map[net.Conn]bool // connections that have subscribed
 	all      map[net.Conn]bool
-	sent     []string // sent events
+	sent     []string // events
 	orders   []string // commands that change something
 	refusal  string   // the answer to them; "": they are done
 	mute     bool     // they are done and not answered
@@ -285,4 +285,11 @@ func (s *scriptedSwitch) history() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.sent...)
+}
+
+// lastOrder returns the last command that changes something.
+func (s *scriptedSwitch) lastOrder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orders[len(s.orders)-1]
 }

@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +14,8 @@ import (
 type mediaCall struct {
 	*websocket.Conn
 	mu    sync.Mutex
-	heard int // loud samples
-	ended chan string
+	heard int         // loud samples that were received
+	ended chan string // gets the error with which the call ends
 }
 
 func (n *node) mediaCall(t *testing.T, provider string) *mediaCall {
@@ -88,30 +85,4 @@ func (c *mediaCall) press(t *testing.T, key string) {
 	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"event":"dtmf","dtmf":{"digit":"`+key+`"}}`)); err != nil {
 		t.Error(err)
 	}
-}
-
-// createBot configures a provider that answers and returns its id.
-func (n *node) createBot(t *testing.T, protocol, address, session string) (id string) {
-	t.Helper()
-	return n.configure(t, fmt.Sprintf(
-		`{"name":"bot","media":{"audioFormat":"g711_ulaw","sampleRate":8000},"websocket":{"url":%q},"protocol":%q,"secret":"bot-secret-1","session":%s}`,
-		address, protocol, session))
-}
-
-// configure configures a provider and returns its id.
-func (n *node) configure(t *testing.T, document string) (id string) {
-	t.Helper()
-	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
-	for name, value := range n.dialler(t, "admin").header {
-		header[name] = value
-	}
-
-	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, document)
-	var made struct{ ID string }
-	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated ||
-		strings.Contains(string(a.body), "bot-secret-1") {
-		t.Fatalf("configuring a bot: %v", a)
-	}
-
-	return made.ID
 }

@@ -22,17 +22,18 @@ type collector struct {
 	url string
 
 	mu       sync.Mutex
-	requests []http.Header
+	requests []http.Header // their headers
 	spans    []span
 }
 
 // span is one received span.
 type span struct {
-	trace, id, parent, state, name string
-	kind                           tracepb.Span_SpanKind
-	failed                         bool
-	about                          map[string]string // attributes, including the resource's
-	length                         uint64            // nanoseconds
+	trace, id, parent, name string // ids in hexadecimal
+	state                   string // tracestate
+	kind                    tracepb.Span_SpanKind
+	failed                  bool
+	about                   map[string]string // attributes, including the resource's
+	length                  uint64            // nanoseconds
 }
 
 func newCollector(t testing.TB) *collector {

@@ -24,6 +24,7 @@ func feedSettings(t testing.TB, feed map[string]any) string {
 	return string(text)
 }
 
+// feed returns the value of the setting feeds with the switch alone.
 func (s *scriptedSwitch) feed(t testing.TB, password string, redundancy int) string {
 	return feedSettings(t, s.entry(password, redundancy))
 }
@@ -90,6 +91,7 @@ func (s *scriptedSwitch) awaitDelivered(t testing.TB, sub *subscriber) {
 	s.check(t, sub)
 }
 
+// check checks that the subscriber has the events that the switch sent, each once and in order.
 func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 	t.Helper()
 	want, got := s.history(), platformEvents(sub)

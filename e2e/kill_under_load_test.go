@@ -48,7 +48,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	}
 
 	token := c.channel[0].login(t, apiPaths, user("alice"))
-	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
+	oneAccount := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a")) // a token
 	first := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
 	l := begin(t, posters...)
 	l.awaitMore(t, 10) // so that there is a position to resume from
@@ -59,7 +59,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		c.channel...)
 	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(),
 		c.channel[0])
-	oneByID := follow(t, subscription{paths: apiPaths, token: one, since: "earliest"}, c.channel...)
+	oneByID := follow(t, subscription{paths: apiPaths, token: oneAccount, since: "earliest"}, c.channel...)
 	followers := []*subscriber{streams, cursors, oneByID}
 
 	known := map[string]posted{begun.ID: postOf(t, begun)} // by id, as first received

@@ -19,8 +19,8 @@ type poster struct {
 	every              time.Duration // interval between bodies
 
 	mu    sync.Mutex
-	acked map[int]bool
-	next  int // numbers below it were posted
+	acked map[int]bool // numbers that were acknowledged
+	next  int          // numbers below it were posted
 }
 
 // load is a set of running posters.

@@ -42,6 +42,7 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 	}
 }
 
+// version returns the version of identity's schema.
 func version(t *testing.T, db *sqldb.DB) (v int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), `SELECT MAX(version) FROM identity_schema`).Scan(&v); err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,26 +85,6 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 	})
 
 	return b
-}
-
-// value returns the sum of a metric over its labels.
-func (n *node) value(metric string) (sum float64, err error) {
-	_, text, err := n.probe("/metrics")
-	for line := range strings.Lines(text) {
-		rest, ok := strings.CutPrefix(line, metric)
-		if !ok || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-
-		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
-		if err != nil {
-			return 0, err
-		}
-
-		sum += value
-	}
-
-	return sum, err
 }
 
 // admittingNode returns the running node that admits a subscriber.

@@ -48,9 +48,9 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	l := begin(t, posters...)
 	l.awaitMore(t, 1)
 
-	// flowing waits until s has received an event of each account with a number at or above the
+	// awaitFlow waits until s has received an event of each account with a number at or above the
 	// given ones.
-	flowing := func(from map[string]int) {
+	awaitFlow := func(from map[string]int) {
 		t.Helper()
 		missing := map[string]bool{}
 		for account := range from {
@@ -70,7 +70,8 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		})
 	}
 
-	now := func() map[string]int {
+	// nextNumbers returns the number that each account's poster posts next.
+	nextNumbers := func() map[string]int {
 		next := map[string]int{}
 		for _, p := range l.posters {
 			p.mu.Lock()
@@ -99,11 +100,11 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 			return nil
 		})
 
-		flowing(now())
-		at := now()
+		awaitFlow(nextNumbers())
+		from := nextNumbers()
 		began := time.Now()
 		killed.kill(t)
-		flowing(at)
+		awaitFlow(from)
 		took = append(took, time.Since(began).Round(10*time.Millisecond))
 	}
 

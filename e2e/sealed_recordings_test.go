@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,113 +11,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// recorder holds the tools and credentials of a user with a recording, and the node's account
-// demo.
-type recorder struct {
-	*node
-	curlPath string
-	key      string // API key
-	token    string // administrator's
-}
-
-func newRecorder(t *testing.T, n *node) *recorder {
-	t.Helper()
-	r := &recorder{node: n, curlPath: tool(t, "curl"),
-		key: n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")}
-	r.login(t)
-	return r
-}
-
-// login obtains the administrator's token, also with curl.
-func (r *recorder) login(t *testing.T) {
-	t.Helper()
-	var session portalSession
-	r.decode(t, r.curl(t, "-H", "Content-Type: application/json",
-		"-d", fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password), r.url+"/ucp/v2/login"),
-		&session)
-	r.token = session.AccessToken
-}
-
-// tool returns the path of a program.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		skipMissingTool(t, name+" is not installed")
-	}
-	return path
-}
-
-// printed returns the output of a program, which must succeed.
-func printed(t *testing.T, name string, args ...string) []byte {
-	t.Helper()
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", filepath.Base(name), args, err, &errs)
-	}
-	return out
-}
-
-// curl sends a request, which must succeed.
-func (r *recorder) curl(t *testing.T, args ...string) []byte {
-	t.Helper()
-	return printed(t, r.curlPath,
-		append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
-}
-
-func (r *recorder) decode(t *testing.T, text []byte, into any) {
-	t.Helper()
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-}
-
-// encryptionConfig is a response of the configuration endpoint.
-type encryptionConfig struct {
-	Config struct {
-		Key        string            `json:"key"`
-		Salt       string            `json:"salt"`
-		KeyVersion int64             `json:"key_version"`
-		OldKeys    map[string]string `json:"historical_keys"`
-		OldSalts   map[string]string `json:"historical_salts"`
-	} `json:"config"`
-}
-
-func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
-	t.Helper()
-	args := []string{"-H", "Authorization: Bearer " + r.token, "-H", "X-Account-ID: demo"}
-	if body != "" {
-		args = append(args, "-X", "PUT", "-H", "Content-Type: application/json", "-d", body)
-	}
-	r.decode(t, r.curl(t, append(args, r.url+"/api/v2/config/call_recording_encryption")...), &c)
-	return c
-}
-
-func (r *recorder) recordingURL(id string) string { return r.url + "/api/v2/recordings/" + id }
-
-// play downloads a recording, or a part of it.
-func (r *recorder) play(t *testing.T, id string, args ...string) []byte {
-	t.Helper()
-	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.recordingURL(id))...)
-}
-
-type recordingMetadata struct {
-	Encrypted  bool   `json:"encrypted"`
-	KeyVersion int64  `json:"key_version"`
-	Size       int64  `json:"size"`
-	StoredSize int64  `json:"stored_size"`
-	Type       string `json:"content_type"`
-}
-
-func (r *recorder) metadata(t *testing.T, id string) (m recordingMetadata) {
-	t.Helper()
-	r.decode(t, r.play(t, id+"/metadata"), &m)
-	return m
-}
 
 // object returns the file of a recording in the store.
 func (r *recorder) object(t *testing.T, id string) string {

@@ -45,7 +45,7 @@ func startBot(t *testing.T, file string, settings map[string]string) (*foreign, 
 	return bot, port
 }
 
-// said waits until a bot has printed a line.
+// said waits until the program has printed a line.
 func (f *foreign) said(t *testing.T, line string) {
 	t.Helper()
 	f.await(t, "to say "+line, func(out, _ []string) bool { return slices.Contains(out, line) })
