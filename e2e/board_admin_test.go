@@ -35,7 +35,7 @@ func TestBoardAdministration(t *testing.T) {
 	awaitTexts := func(what string, texts ...string) {
 		t.Helper()
 		for _, text := range texts {
-			b.awaitTrue(t, what+": "+text, "document.querySelector('#admin').textContent.includes("+quote(text)+")")
+			b.awaitTrue(t, what+": "+text, "document.querySelector('#admin').textContent.includes("+jsString(text)+")")
 		}
 	}
 
@@ -185,7 +185,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.fill(t, "#admin", map[string]string{"key": own})
 	b.pressNamed(t, "Save")
 	awaitTexts("encryption", "sealed")
-	shows := "document.documentElement.textContent.includes(" + quote(own) + ")"
+	shows := "document.documentElement.textContent.includes(" + jsString(own) + ")"
 	b.awaitTrue(t, "the key, masked", "!("+shows+")")
 	b.pressNamed(t, "Show key")
 	b.awaitTrue(t, "the key", shows)
@@ -323,7 +323,7 @@ func TestBoardAdministration(t *testing.T) {
 // pressFirst presses what a selector finds.
 func (b *board) pressFirst(t testing.TB, selector string) {
 	t.Helper()
-	find := "document.querySelector(" + quote(selector) + ")"
+	find := "document.querySelector(" + jsString(selector) + ")"
 	b.awaitTrue(t, selector, find)
 	b.mustEval(t, find+".click()", nil)
 }
@@ -338,14 +338,14 @@ func (b *board) changeAndDelete(t testing.TB, list, name, field, value, typed st
 	b.awaitNoDialog(t)
 	b.pressNamed(t, value)
 	b.pressNamed(t, "Delete …")
-	b.awaitTrue(t, "what will go", "document.querySelector('.lost')?.textContent.includes("+quote(typed)+")")
+	b.awaitTrue(t, "what will go", "document.querySelector('.lost')?.textContent.includes("+jsString(typed)+")")
 	b.fill(t, "dialog", map[string]string{"typed": "something else"})
 	b.pressNamed(t, "Delete "+value)
 	b.awaitTrue(t, "the refusal", "document.querySelector('dialog .bad')")
 	b.fill(t, "dialog", map[string]string{"typed": typed})
 	b.pressNamed(t, "Delete "+value)
 	b.awaitTrue(t, "its deletion",
-		"document.querySelector('#admin').textContent.includes("+quote(value+" was deleted")+")")
+		"document.querySelector('#admin').textContent.includes("+jsString(value+" was deleted")+")")
 }
 
 // notAdministration has the operations that are not the administration's, and where people find them.
@@ -399,7 +399,7 @@ func (n *node) mustHaveUsedEveryResource(t *testing.T) {
 			}
 
 			route := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
-			used, err := n.value(
+			used, err := n.metricSum(
 				fmt.Sprintf(`trunkline_api_requests_total{method=%q,route=%q,status="2xx"}`, strings.ToUpper(method),
 					route))
 			if err != nil || used == 0 {

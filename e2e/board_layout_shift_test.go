@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// watchShifts begins to add up the shifts of the layout, with what moved.
-const watchShifts = `(() => {
+// jsWatchShifts begins to add up the shifts of the layout, with what moved.
+const jsWatchShifts = `(() => {
 	globalThis.shifts?.observer.disconnect();
 	const shifts = globalThis.shifts = { sum: 0, moved: [] };
 	const place = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(",");
@@ -28,20 +28,20 @@ const watchShifts = `(() => {
 	shifts.observer.observe({ type: "layout-shift" });
 })()`
 
-// readShifts returns the sum, and what moved, after what has been drawn.
-const readShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
+// jsReadShifts returns the sum, and what moved, after what has been drawn.
+const jsReadShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
 	shifts.add(shifts.observer.takeRecords());
 	return { sum: shifts.sum, moved: shifts.moved };
 })`
 
-// checkShifts checks that the layout has not shifted since watchShifts, with what moved.
+// checkShifts checks that the layout has not shifted since jsWatchShifts, with what moved.
 func (b *board) checkShifts(t *testing.T, what string) {
 	t.Helper()
 	var got struct {
 		Sum   float64
 		Moved []string
 	}
-	b.mustEval(t, readShifts, &got)
+	b.mustEval(t, jsReadShifts, &got)
 	t.Logf("%s: the layout shifts by %.4f", what, got.Sum)
 
 	if got.Sum >= 0.01 {
@@ -58,14 +58,14 @@ type scene struct {
 
 const sceneQueues, sceneAgents = 8, 24
 
-// agent returns an event of an agent, such as AGENT_LOGIN.
-func (s *scene) agent(number int, eventType string) string {
+// agentEvent returns an event of an agent, such as AGENT_LOGIN.
+func (s *scene) agentEvent(number int, eventType string) string {
 	return fmt.Sprintf(`{"type":%q,"data":{"agent_id":"%d","agent_name":"Agent Number-%02d","queue_id":"Support-%d"}}`,
 		eventType, 3000+number, number, number%sceneQueues)
 }
 
-// call returns an event of a call in a queue: a step such as "entered" at a time, with an agent (-1: none).
-func (s *scene) call(step string, queue, call, agent int, at time.Time) string {
+// callEvent returns an event of a call in a queue: a step such as "entered" at a time, with an agent (-1: none).
+func (s *scene) callEvent(step string, queue, call, agent int, at time.Time) string {
 	agentID := ""
 	if agent >= 0 {
 		agentID = fmt.Sprint(3000 + agent)
@@ -80,9 +80,9 @@ func (s *scene) post(t *testing.T, events ...string) {
 	s.c.ingest.postAccepted(t, s.c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 }
 
-// play has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and callers hang
-// up. After each step it waits until the page has what the step changed.
-func (s *scene) play(t *testing.T, b *board) {
+// changeEverything has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and
+// callers hang up. After each step it waits until the page has what the step changed.
+func (s *scene) changeEverything(t *testing.T, b *board) {
 	t.Helper()
 	// awaitState waits until condition, an expression of agents, calls and queues, holds for the page's state.
 	awaitState := func(what, condition string) {
@@ -100,7 +100,7 @@ func (s *scene) play(t *testing.T, b *board) {
 			return nil
 		})
 
-		b.mustEval(t, readShifts, nil)
+		b.mustEval(t, jsReadShifts, nil)
 	}
 
 	awaitWaiting := func(n int) {
@@ -118,7 +118,7 @@ func (s *scene) play(t *testing.T, b *board) {
 			queue = i % 2 // more than nine in one queue
 		}
 
-		call := s.call("entered", queue, first+i, -1, at)
+		call := s.callEvent("entered", queue, first+i, -1, at)
 		if i < 8 {
 			entered = append(entered, call)
 		} else {
@@ -126,11 +126,11 @@ func (s *scene) play(t *testing.T, b *board) {
 		}
 
 		if i < 18 {
-			offered = append(offered, s.call("offered", queue, first+i, 6+i, now))
-			answered = append(answered, s.call("answered", queue, first+i, 6+i, now))
-			ended = append(ended, s.call("ended", queue, first+i, 6+i, now))
+			offered = append(offered, s.callEvent("offered", queue, first+i, 6+i, now))
+			answered = append(answered, s.callEvent("answered", queue, first+i, 6+i, now))
+			ended = append(ended, s.callEvent("ended", queue, first+i, 6+i, now))
 		} else {
-			ended = append(ended, s.call("abandoned", queue, first+i, -1, now))
+			ended = append(ended, s.callEvent("abandoned", queue, first+i, -1, now))
 		}
 	}
 
@@ -143,13 +143,13 @@ func (s *scene) play(t *testing.T, b *board) {
 	awaitState("ringing agents", "agents.filter((a) => a.state === 'ringing').length === 18")
 	s.post(t, answered...)
 	awaitWaiting(6)
-	s.post(t, s.agent(1, "AGENT_BREAK_START"), s.agent(2, "AGENT_BREAK_START"), s.agent(0, "AGENT_LOGOUT"),
-		s.agent(4, "AGENT_LOGOUT"))
+	s.post(t, s.agentEvent(1, "AGENT_BREAK_START"), s.agentEvent(2, "AGENT_BREAK_START"), s.agentEvent(0, "AGENT_LOGOUT"),
+		s.agentEvent(4, "AGENT_LOGOUT"))
 	awaitState("breaks", "agents.length === 22 && agents.filter((a) => a.state === 'break').length === 2")
 	s.post(t, ended...)
 	awaitWaiting(0)
-	s.post(t, s.agent(1, "AGENT_BREAK_END"), s.agent(2, "AGENT_BREAK_END"), s.agent(0, "AGENT_LOGIN"),
-		s.agent(4, "AGENT_LOGIN"))
+	s.post(t, s.agentEvent(1, "AGENT_BREAK_END"), s.agentEvent(2, "AGENT_BREAK_END"), s.agentEvent(0, "AGENT_LOGIN"),
+		s.agentEvent(4, "AGENT_LOGIN"))
 	awaitState("everybody", "agents.length === 24 && agents.every((a) => a.state !== 'break')")
 	b.awaitTrue(t, "the end of the alert", "!document.querySelector('.banner')")
 }
@@ -180,14 +180,14 @@ func TestBoardDoesNotShift(t *testing.T) {
 
 	var events []string
 	for i := range sceneAgents {
-		events = append(events, s.agent(i, "AGENT_LOGIN"), s.agent(i, "AGENT_QUEUE_JOIN"))
+		events = append(events, s.agentEvent(i, "AGENT_LOGIN"), s.agentEvent(i, "AGENT_QUEUE_JOIN"))
 	}
 
 	s.post(t, events...)
 	b := n.newBoard(t)
 	b.login(t, "alice")
-	b.mustEval(t, watchShifts, nil)
-	s.play(t, b) // so that every queue has figures
+	b.mustEval(t, jsWatchShifts, nil)
+	s.changeEverything(t, b) // so that every queue has figures
 
 	for _, one := range []struct {
 		view, ready   string // its address, and an expression that is true once it has its data
@@ -210,8 +210,8 @@ func TestBoardDoesNotShift(t *testing.T) {
 				map[string]any{"width": one.width, "height": one.height, "deviceScaleFactor": 1, "mobile": false}, nil)
 			b.view(t, one.view)
 			b.awaitTrue(t, "the page", fmt.Sprintf("innerWidth === %d && %s", one.width, one.ready))
-			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+watchShifts, nil)
-			s.play(t, b)
+			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+jsWatchShifts, nil)
+			s.changeEverything(t, b)
 
 			if strings.HasPrefix(one.view, "#history/queues") { // it reads its figures again by itself
 				b.awaitTrue(t, "other figures", "document.getElementById('main').innerText !== before")

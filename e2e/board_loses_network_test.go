@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// floorShown returns a summary of the board's floor: agents, then calls.
-const floorShown = `[
+// jsFloorSummary returns a summary of the board's floor: agents, then calls.
+const jsFloorSummary = `[
 	...[...document.querySelectorAll("#agents li[data-tone]")].map((li) => "agent " + li.querySelector(".name").title),
 	...[...document.querySelectorAll("#calls tr[data-tone]")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.querySelector(".queue").title, tr.querySelector(".agent").title].join(" ")),
 ].sort()`
@@ -185,7 +185,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	b.view(t, "#floor")
 	var floor []string
 	eventually(t, "the board to show the server's floor", func() error { // it asks for a snapshot a second after events
-		b.mustEval(t, floorShown, &floor)
+		b.mustEval(t, jsFloorSummary, &floor)
 		if now := n.floorSnapshot(t, token); !slices.Equal(floor, now) || len(now) == 0 {
 			return fmt.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"),
 				strings.Join(now, "\n"))
@@ -233,7 +233,7 @@ func (b *board) testDetails(t *testing.T) {
 func (b *board) testCall(t *testing.T) {
 	t.Helper()
 	b.view(t, "#phone")
-	b.awaitTrue(t, "the phone", onField("number"))
+	b.awaitTrue(t, "the phone", jsFieldHasFocus("number"))
 	b.typeText(t, "1002")
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the call to be connected and to end", "document.querySelector('.steps [data-state=\"ended\"]')")

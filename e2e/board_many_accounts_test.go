@@ -53,7 +53,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	b.awaitTrue(t, "the token to expire", "document.getElementById('login')?.open")
 	t.Logf("the token expired after %v", time.Since(began))
 	send()
-	b.awaitTrue(t, "the password prompt", onField("password"))
+	b.awaitTrue(t, "the password prompt", jsFieldHasFocus("password"))
 	b.typeText(t, password)
 	b.press(t, "Enter")
 	b.awaitLive(t)

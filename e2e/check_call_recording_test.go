@@ -13,7 +13,7 @@ import (
 )
 
 // recordCalls turns on the recording of all calls, sealed.
-func (r *recorder) recordCalls(t *testing.T) {
+func (r *recordingUser) recordCalls(t *testing.T) {
 	t.Helper()
 	r.configure(t, `{"enabled":true}`)
 	r.curl(t, "-H", "Authorization: Bearer "+r.token, "-H", "X-Account-ID: demo", "-X", "PUT", "-H",
@@ -22,7 +22,7 @@ func (r *recorder) recordCalls(t *testing.T) {
 }
 
 // controlRecording starts, stops, pauses or resumes the recording of a call.
-func (r *recorder) controlRecording(t *testing.T, id, action string) {
+func (r *recordingUser) controlRecording(t *testing.T, id, action string) {
 	t.Helper()
 
 	args := []string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "-H",
@@ -40,7 +40,7 @@ func (r *recorder) controlRecording(t *testing.T, id, action string) {
 
 // mustHaveRecorded checks the recording of a call between two phones that was paused once: found by
 // the call, sealed, each phone's tone on its channel, and no tone in the data directory.
-func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *phone) {
+func (r *recordingUser) mustHaveRecorded(t *testing.T, id string, caller, callee *phone) {
 	t.Helper()
 	var found struct {
 		Data []struct {
@@ -119,7 +119,7 @@ func roughFrequency(t *testing.T, file string, channel int, from, length string)
 
 // mustHideTone checks that no file of the data directory has the samples of a phone's tone, as
 // 16 bits or as µ-law.
-func (r *recorder) mustHideTone(t *testing.T, p *phone) {
+func (r *recordingUser) mustHideTone(t *testing.T, p *phone) {
 	t.Helper()
 	tone := filepath.Join(p.folder, "tone.wav")
 

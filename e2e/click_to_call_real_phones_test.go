@@ -19,7 +19,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	registered := n.registrations(t)
 	alice, bob := n.newPhone(t, "alice", "1001", 5071, 440), n.newPhone(t, "bob", "1002", 5081, 880)
 	registered(2)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	r.recordCalls(t)
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")

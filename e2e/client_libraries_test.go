@@ -147,7 +147,7 @@ func (l *libraries) sendCommand(t *testing.T, command string) {
 // closed returns an error until the server has closed the connections of all drivers with a code.
 func (l *libraries) closed(code int) error {
 	series := fmt.Sprintf(`trunkline_fanout_closed_total{code="%d"}`, code)
-	n, err := l.node.value(series)
+	n, err := l.node.metricSum(series)
 	if err == nil && int(n) < len(l.drivers) {
 		err = fmt.Errorf("%s is %g", series, n)
 	}
@@ -287,7 +287,7 @@ func TestClientsThatReadSlowly(t *testing.T) {
 	l.startPaused(t)
 
 	eventually(t, "the connections to be closed", func() error {
-		if open, err := l.node.value("trunkline_fanout_connections"); err != nil || open > 0 {
+		if open, err := l.node.metricSum("trunkline_fanout_connections"); err != nil || open > 0 {
 			l.send(t, 8, 128<<10) // more than the sockets' buffers of some MiB
 		}
 		return l.closed(4008)

@@ -58,7 +58,7 @@ func TestWallboard(t *testing.T) {
 	}
 
 	login(2001) // before the snapshot
-	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(
+	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+jsString(
 		password)+`; form.requestSubmit(); }`, nil)
 	p.awaitTrue(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)

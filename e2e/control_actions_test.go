@@ -16,7 +16,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	header := n.dialler(t, "admin").header
@@ -105,8 +105,8 @@ type action struct {
 	Message string
 }
 
-// act has an action done on an agent or a call, such as "calls/ID", which must be taken.
-func (n *node) act(t testing.TB, header map[string]string, target, action string) (id string) {
+// startAction has an action done on an agent or a call, such as "calls/ID", which must be taken.
+func (n *node) startAction(t testing.TB, header map[string]string, target, action string) (id string) {
 	t.Helper()
 	a := n.mustCall(t, http.MethodPost, "/api/v2/"+target+"/actions", header, `{"action":"`+action+`"}`)
 	var taken struct {

@@ -48,13 +48,13 @@ func TestDatabaseAway(t *testing.T) {
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 		t.Errorf("/readyz with the database away: %d %s %v", status, text, err)
 	}
-	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+	if a := n.tryPortalLogin(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("a login without the database: %s", a)
 	}
 
 	postgres.Start(t)
 	eventually(t, "logins", func() error {
-		if a := n.portalTry(t); a.status != http.StatusOK {
+		if a := n.tryPortalLogin(t); a.status != http.StatusOK {
 			return fmt.Errorf("%s", a)
 		}
 		return nil
@@ -72,13 +72,13 @@ func TestDatabaseAway(t *testing.T) {
 		}
 	}
 
-	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+	if a := n.tryPortalLogin(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("a login with the database's disk full: %s", a)
 	}
 	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER full_disk ON identity_refresh_tokens`); err != nil {
 		t.Fatal(err)
 	}
-	if a := n.portalTry(t); a.status != http.StatusOK {
+	if a := n.tryPortalLogin(t); a.status != http.StatusOK {
 		t.Errorf("a login when there is room again: %s", a)
 	}
 }

@@ -36,9 +36,9 @@ func lineShape(line string) string {
 	return strings.Join(strings.Fields(line), "")
 }
 
-// statements joins lines that begin with a space or a closing bracket to the preceding line,
+// joinContinuedLines joins lines that begin with a space or a closing bracket to the preceding line,
 // because JSON may be broken anywhere.
-func statements(lines []string) []string {
+func joinContinuedLines(lines []string) []string {
 	var whole []string
 	for _, line := range lines {
 		if len(whole) > 0 && line != "" && strings.ContainsAny(line[:1], " \t}]") {
@@ -56,8 +56,8 @@ const elided = "…"
 // any text, and on a line of its own for any lines. The order of lines may differ, because two
 // programs may print at the same time.
 func compareOutput(shown, came []string, moreIsFine bool) error {
-	left := statements(came)
-	for _, line := range statements(shown) {
+	left := joinContinuedLines(came)
+	for _, line := range joinContinuedLines(shown) {
 		if line == elided {
 			moreIsFine = true
 			continue

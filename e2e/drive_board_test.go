@@ -45,12 +45,12 @@ func (n *node) newBoard(t *testing.T) *board {
 	return b
 }
 
-// onField is an expression that is true while the field with this name has the focus.
-func onField(name string) string { return "document.activeElement?.name === " + quote(name) }
+// jsFieldHasFocus is an expression that is true while the field with this name has the focus.
+func jsFieldHasFocus(name string) string { return "document.activeElement?.name === " + jsString(name) }
 
-// set is an expression that puts text into a field of the open dialog or form, as typing does.
-func set(selector, text string) string {
-	return "{ const field = document.querySelector(" + quote(selector) + "); field.value = " + quote(text) +
+// jsSetField is an expression that puts text into a field of the open dialog or form, as typing does.
+func jsSetField(selector, text string) string {
+	return "{ const field = document.querySelector(" + jsString(selector) + "); field.value = " + jsString(text) +
 		"; field.dispatchEvent(new Event('input', { bubbles: true })); field.dispatchEvent(new Event('change', { bubbles: true })); }"
 }
 
@@ -58,7 +58,7 @@ func set(selector, text string) string {
 func (b *board) pressNamed(t testing.TB, name string) {
 	t.Helper()
 	find := `[...(document.querySelector("dialog[open]:last-of-type") ?? document).querySelectorAll("button, a, summary")].find((one) =>
-		(one.getAttribute("aria-label") ?? one.textContent).trim() === ` + quote(name) +
+		(one.getAttribute("aria-label") ?? one.textContent).trim() === ` + jsString(name) +
 		` && one.getClientRects().length > 0)`
 	b.awaitTrue(t, "the button "+name, find)
 	b.mustEval(t, find+".click()", nil)
@@ -67,13 +67,13 @@ func (b *board) pressNamed(t testing.TB, name string) {
 // view goes to a page by its address.
 func (b *board) view(t testing.TB, address string) {
 	t.Helper()
-	b.mustEval(t, "location.hash = "+quote(address), nil)
+	b.mustEval(t, "location.hash = "+jsString(address), nil)
 }
 
 // login logs in with the keyboard only, from the current focus.
 func (b *board) login(t *testing.T, name string) {
 	t.Helper()
-	b.awaitTrue(t, "the login", onField("username"))
+	b.awaitTrue(t, "the login", jsFieldHasFocus("username"))
 	b.typeText(t, name)
 	b.press(t, "Tab")
 	b.typeText(t, password)
@@ -118,9 +118,9 @@ func (b *board) recordedIDs(t *testing.T) []string {
 func (b *board) fill(t testing.TB, form string, values map[string]string) {
 	t.Helper()
 	for name, value := range values {
-		selector := form + " [name=" + quote(name) + "]"
-		b.awaitTrue(t, "the field "+name, "document.querySelector("+quote(selector)+")")
-		b.mustEval(t, set(selector, value), nil)
+		selector := form + " [name=" + jsString(name) + "]"
+		b.awaitTrue(t, "the field "+name, "document.querySelector("+jsString(selector)+")")
+		b.mustEval(t, jsSetField(selector, value), nil)
 	}
 }
 

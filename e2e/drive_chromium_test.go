@@ -22,13 +22,13 @@ import (
 type page struct {
 	conn *websocket.Conn
 
-	mu      sync.Mutex
-	last    int                // id of the last command
-	waiting map[int]chan reply // by id of their command
-	sockets []string           // URLs of the opened WebSockets
-	faults  []string           // uncaught exceptions, and violations of the content security policy
-	trace   []traced           // by busiest
-	ended   chan struct{}      // closed when the trace is complete
+	mu            sync.Mutex
+	lastCommandID int                // id of the last command
+	replies       map[int]chan reply // by id of their command
+	sockets       []string           // URLs of the opened WebSockets
+	faults        []string           // uncaught exceptions, and violations of the content security policy
+	trace         []traceEvent       // by busiest
+	traceComplete chan struct{}      // closed when the trace is complete
 }
 
 // reply is the answer to a command.
@@ -98,7 +98,7 @@ func newPage(t *testing.T) *page {
 		return errors.Join(errors.New("none"), err)
 	})
 
-	p := &page{waiting: map[int]chan reply{}}
+	p := &page{replies: map[int]chan reply{}}
 	p.conn, _, err = websocket.DefaultDialer.Dial(debugger, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -137,20 +137,20 @@ func (p *page) listen() {
 		p.mu.Lock()
 		switch {
 		case m.Method == "":
-			p.waiting[m.ID] <- m.reply
-			delete(p.waiting, m.ID)
+			p.replies[m.ID] <- m.reply
+			delete(p.replies, m.ID)
 		case m.Method == "Network.webSocketCreated":
 			var opened struct{ URL string }
 			if json.Unmarshal(m.Params, &opened) == nil {
 				p.sockets = append(p.sockets, opened.URL)
 			}
 		case m.Method == "Tracing.dataCollected":
-			var collected struct{ Value []traced }
+			var collected struct{ Value []traceEvent }
 			if json.Unmarshal(m.Params, &collected) == nil {
 				p.trace = append(p.trace, collected.Value...)
 			}
 		case m.Method == "Tracing.tracingComplete":
-			close(p.ended)
+			close(p.traceComplete)
 		case m.Method == "Runtime.exceptionThrown",
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), `"source":"security"`),
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), "Content Security Policy"):
@@ -163,18 +163,18 @@ func (p *page) listen() {
 // call sends a command, which must succeed, and waits for its result.
 func (p *page) call(t testing.TB, method string, params map[string]any, result any) {
 	t.Helper()
-	if err := p.try(method, params, result); err != nil {
+	if err := p.tryCall(method, params, result); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// try is call for a command that may fail because the page is being left.
-func (p *page) try(method string, params map[string]any, result any) error {
+// tryCall is call for a command that may fail because the page is being left.
+func (p *page) tryCall(method string, params map[string]any, result any) error {
 	answer := make(chan reply, 1)
 	p.mu.Lock()
-	p.last++
-	p.waiting[p.last] = answer
-	err := p.conn.WriteJSON(map[string]any{"id": p.last, "method": method, "params": params})
+	p.lastCommandID++
+	p.replies[p.lastCommandID] = answer
+	err := p.conn.WriteJSON(map[string]any{"id": p.lastCommandID, "method": method, "params": params})
 	p.mu.Unlock()
 
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := p.try("Runtime.evaluate",
+	if err := p.tryCall("Runtime.evaluate",
 		map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got); err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (p *page) open(t testing.TB, url string) {
 	t.Helper()
 	p.call(t, "Page.navigate", map[string]any{"url": url}, nil)
 	p.awaitTrue(t, url+" to be loaded",
-		"document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
+		"document.readyState === 'complete' && location.href.startsWith("+jsString(url)+")")
 }
 
 // typeText types text into the focused element.
@@ -387,7 +387,7 @@ func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 	return controls, bad
 }
 
-func quote(text string) string {
+func jsString(text string) string {
 	data, _ := json.Marshal(text) // a string always marshals
 	return string(data)
 }

@@ -13,9 +13,9 @@ import (
 // mediaCall is a call over /media/v1, that sends a tone.
 type mediaCall struct {
 	*websocket.Conn
-	mu    sync.Mutex
-	heard int         // loud samples that were received
-	ended chan string // gets the error with which the call ends
+	mu          sync.Mutex
+	loudSamples int         // loud samples that were received
+	ended       chan string // gets the error with which the call ends
 }
 
 func (n *node) mediaCall(t *testing.T, provider string) *mediaCall {
@@ -55,7 +55,7 @@ func (c *mediaCall) read() {
 		}
 
 		c.mu.Lock()
-		c.heard += loud
+		c.loudSamples += loud
 		c.mu.Unlock()
 	}
 }
@@ -77,7 +77,7 @@ func (c *mediaCall) talk(t *testing.T, done func() bool) {
 func (c *mediaCall) loud() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard
+	return c.loudSamples
 }
 
 func (c *mediaCall) press(t *testing.T, key string) {

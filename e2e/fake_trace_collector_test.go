@@ -29,11 +29,11 @@ type collector struct {
 // span is one received span.
 type span struct {
 	trace, id, parent, name string // ids in hexadecimal
-	state                   string // tracestate
+	traceState              string // tracestate
 	kind                    tracepb.Span_SpanKind
 	failed                  bool
-	about                   map[string]string // attributes, including the resource's
-	length                  uint64            // nanoseconds
+	attributes              map[string]string // attributes, including the resource's
+	durationNS              uint64            // nanoseconds
 }
 
 func newCollector(t testing.TB) *collector {
@@ -74,10 +74,10 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 
 				c.spans = append(c.spans, span{
 					trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId),
-					parent: hex.EncodeToString(s.ParentSpanId),
-					state:  s.TraceState, name: s.Name, kind: s.Kind, about: about,
-					failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR,
-					length: s.EndTimeUnixNano - s.StartTimeUnixNano,
+					parent:     hex.EncodeToString(s.ParentSpanId),
+					traceState: s.TraceState, name: s.Name, kind: s.Kind, attributes: about,
+					failed:     s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR,
+					durationNS: s.EndTimeUnixNano - s.StartTimeUnixNano,
 				})
 			}
 		}
@@ -133,7 +133,7 @@ func (c *collector) await(t testing.TB, trace, parent, name string) span {
 func (c *collector) String() string {
 	var b strings.Builder
 	for _, s := range c.receivedSpans() {
-		fmt.Fprintf(&b, "%s %s<-%s %s %v\n", s.trace, s.id, s.parent, s.name, s.about)
+		fmt.Fprintf(&b, "%s %s<-%s %s %v\n", s.trace, s.id, s.parent, s.name, s.attributes)
 	}
 	return b.String()
 }

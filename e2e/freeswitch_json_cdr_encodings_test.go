@@ -17,7 +17,7 @@ import (
 // mod_json_cdr, each time as another call, across the boundary of a month; and finds it.
 func TestCallRecordsByCurl(t *testing.T) {
 	t.Parallel()
-	r := newRecorder(t, embeddedCluster(t).nodes[0])
+	r := newRecordingUser(t, embeddedCluster(t).nodes[0])
 	edge := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Unix()
 	calls := 0
 
@@ -77,14 +77,14 @@ func TestCallRecordsByCurl(t *testing.T) {
 	}
 }
 
-func (r *recorder) reports(t *testing.T, span [2]int64, query string) []byte {
+func (r *recordingUser) reports(t *testing.T, span [2]int64, query string) []byte {
 	t.Helper()
 	return r.curl(t, "-H", "Authorization: Bearer "+r.token,
 		fmt.Sprintf("%s/api/v2/reports/cdrs?startDate=%d&endDate=%d&%s", r.url, span[0], span[1], query))
 }
 
 // findRecord waits for all legs of the call and requests the record with the caller's id.
-func (r *recorder) findRecord(t *testing.T, span [2]int64, id string) (row callRecord) {
+func (r *recordingUser) findRecord(t *testing.T, span [2]int64, id string) (row callRecord) {
 	t.Helper()
 	eventually(t, "the four legs of the call", func() error {
 		var page struct {

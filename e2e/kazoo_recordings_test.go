@@ -15,7 +15,7 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "kazoo", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	r.configure(t, `{"enabled":true}`)
 	audio := append([]byte("ID3\x04"), bytes.Repeat([]byte{0xFF, 0xFB, 0x90, 0x64}, 20_000)...)
 	file := filepath.Join(t.TempDir(), "recording.mp3")

@@ -29,7 +29,9 @@ func (n *node) mustStopWhileWaiting(t *testing.T) {
 }
 
 // countMessages returns how often a node has logged a row's message.
-func (n *node) countMessages(t *testing.T, r *row) int { return r.countMatches(readFile(t, n.log)) }
+func (n *node) countMessages(t *testing.T, r *messageRow) int {
+	return r.countMatches(readFile(t, n.log))
+}
 
 func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 	r := p.row(t, "waiting for kafka: check")

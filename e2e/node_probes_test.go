@@ -45,8 +45,8 @@ func (n *node) checkMetric(series, value string) error {
 	return fmt.Errorf("there is no %s", series)
 }
 
-// value returns the sum of a metric over its labels.
-func (n *node) value(metric string) (sum float64, err error) {
+// metricSum returns the sum of a metric over its labels.
+func (n *node) metricSum(metric string) (sum float64, err error) {
 	_, text, err := n.probe("/metrics")
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, metric)

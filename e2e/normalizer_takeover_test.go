@@ -45,7 +45,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 
 	s := c.ingest.subscribe(t,
 		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 	l.awaitMore(t, 1)
 
 	// awaitFlow waits until s has received an event of each account with a number at or above the
@@ -60,7 +60,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		seen := 0
 		s.await(t, "an event of each account", func(got []event) bool {
 			for _, e := range got[seen:] {
-				if o := postOf(t, e); o.N >= from[e.AccountID] {
+				if o := postedRecordOf(t, e); o.N >= from[e.AccountID] {
 					delete(missing, e.AccountID)
 				}
 			}

@@ -30,7 +30,8 @@ func TestANodeOfCallsServesAllOfThem(t *testing.T) {
 		}
 	}
 
-	if end := calls.awaitActionEnd(t, admin, calls.act(t, admin, "calls/"+id, "hangup")); end.State != "confirmed" {
+	hangUp := calls.startAction(t, admin, "calls/"+id, "hangup")
+	if end := calls.awaitActionEnd(t, admin, hangUp); end.State != "confirmed" {
 		t.Errorf("the call is not hung up: %+v", end)
 	}
 	if p := d.await(t, id, "ended"); p.Cause != "ORIGINATOR_CANCEL" {

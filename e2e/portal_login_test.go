@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// portalTry logs in to the portal, which stores a session.
-func (n *node) portalTry(t *testing.T) answer {
+// tryPortalLogin logs in to the portal, which stores a session.
+func (n *node) tryPortalLogin(t *testing.T) answer {
 	t.Helper()
 	return n.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
 		`{"username":"alice","password":"`+password+`","domain":"demo.local"}`)
@@ -38,7 +38,7 @@ func (c *cluster) portalLogin(t testing.TB, w credentials) portalSession {
 	return s
 }
 
-func portalOf(t *testing.T, a answer) (s portalSession) {
+func portalSessionOf(t *testing.T, a answer) (s portalSession) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, &s); err != nil || s.AccessToken == "" {
 		t.Fatalf("portal login: %s", a)

@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// recorder does with curl what a user of the account demo does with recordings.
-type recorder struct {
+// recordingUser does with curl what a user of the account demo does with recordings.
+type recordingUser struct {
 	*node
 	curlPath string
 	key      string // API key, which stores and plays recordings
 	token    string // administrator's, which configures
 }
 
-func newRecorder(t *testing.T, n *node) *recorder {
+func newRecordingUser(t *testing.T, n *node) *recordingUser {
 	t.Helper()
-	r := &recorder{node: n, curlPath: tool(t, "curl"),
+	r := &recordingUser{node: n, curlPath: tool(t, "curl"),
 		key: n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")}
 	r.login(t)
 	return r
 }
 
 // login obtains the administrator's token, also with curl.
-func (r *recorder) login(t *testing.T) {
+func (r *recordingUser) login(t *testing.T) {
 	t.Helper()
 	var session portalSession
 	r.decode(t, r.curl(t, "-H", "Content-Type: application/json",
@@ -34,13 +34,13 @@ func (r *recorder) login(t *testing.T) {
 }
 
 // curl sends a request, which must succeed.
-func (r *recorder) curl(t *testing.T, args ...string) []byte {
+func (r *recordingUser) curl(t *testing.T, args ...string) []byte {
 	t.Helper()
 	return printed(t, r.curlPath,
 		append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
 }
 
-func (r *recorder) decode(t *testing.T, text []byte, into any) {
+func (r *recordingUser) decode(t *testing.T, text []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -58,7 +58,7 @@ type encryptionConfig struct {
 	} `json:"config"`
 }
 
-func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
+func (r *recordingUser) configure(t *testing.T, body string) (c encryptionConfig) {
 	t.Helper()
 	args := []string{"-H", "Authorization: Bearer " + r.token, "-H", "X-Account-ID: demo"}
 	if body != "" {
@@ -68,10 +68,10 @@ func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
 	return c
 }
 
-func (r *recorder) recordingURL(id string) string { return r.url + "/api/v2/recordings/" + id }
+func (r *recordingUser) recordingURL(id string) string { return r.url + "/api/v2/recordings/" + id }
 
 // play downloads a recording, or a part of it.
-func (r *recorder) play(t *testing.T, id string, args ...string) []byte {
+func (r *recordingUser) play(t *testing.T, id string, args ...string) []byte {
 	t.Helper()
 	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.recordingURL(id))...)
 }
@@ -84,7 +84,7 @@ type recordingMetadata struct {
 	Type       string `json:"content_type"`
 }
 
-func (r *recorder) metadata(t *testing.T, id string) (m recordingMetadata) {
+func (r *recordingUser) metadata(t *testing.T, id string) (m recordingMetadata) {
 	t.Helper()
 	r.decode(t, r.play(t, id+"/metadata"), &m)
 	return m

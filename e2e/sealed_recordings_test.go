@@ -13,7 +13,7 @@ import (
 )
 
 // object returns the file of a recording in the store.
-func (r *recorder) object(t *testing.T, id string) string {
+func (r *recordingUser) object(t *testing.T, id string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "recordings", "demo", id+".*"))
 	if err != nil || len(files) != 1 {
@@ -60,7 +60,7 @@ func TestRecordings(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	file, audio := makeCall(t)
 	listener := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
@@ -93,7 +93,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // mustSayStored waits for the event on the channel, which must contain no secret.
-func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encryptionConfig) {
+func (r *recordingUser) mustSayStored(t *testing.T, listener *subscriber, config encryptionConfig) {
 	t.Helper()
 	got := listener.awaitCount(t, 1)[0]
 	var data struct {
@@ -114,7 +114,7 @@ func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encr
 }
 
 // mustPlay plays a recording whole and in parts; sox must accept the audio.
-func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
+func (r *recordingUser) mustPlay(t *testing.T, id string, audio []byte) {
 	t.Helper()
 	if whole := r.play(t, id); !bytes.Equal(whole, audio) {
 		t.Errorf("%s: %d bytes returned, want %d", id, len(whole), len(audio))
@@ -136,7 +136,7 @@ func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 
 // mustOpenOffline opens a file of the store with only key and salt: with the command, and with a
 // reader written from the documentation alone.
-func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key, salt string) {
+func (r *recordingUser) mustOpenOffline(t *testing.T, file string, audio []byte, key, salt string) {
 	t.Helper()
 	opened := filepath.Join(t.TempDir(), "opened.wav")
 	away := map[string]string{"TRUNKLINE_DATA_DIR": filepath.Join(t.TempDir(), "none")}
@@ -161,7 +161,7 @@ func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key,
 }
 
 // mustMove moves the recordings to the newest key while the server runs.
-func (r *recorder) mustMove(t *testing.T, audio []byte, newest encryptionConfig) {
+func (r *recordingUser) mustMove(t *testing.T, audio []byte, newest encryptionConfig) {
 	t.Helper()
 	if out := r.cli(t, "recording", "reseal"); !strings.HasPrefix(out, "1 recordings") {
 		t.Errorf("recording reseal prints %q", out)
@@ -174,7 +174,7 @@ func (r *recorder) mustMove(t *testing.T, audio []byte, newest encryptionConfig)
 
 // mustRotateMasterKey rotates the master key while the server runs; afterwards the old key opens
 // nothing.
-func (r *recorder) mustRotateMasterKey(t *testing.T) {
+func (r *recordingUser) mustRotateMasterKey(t *testing.T) {
 	t.Helper()
 	before, file := r.configure(t, ""), filepath.Join(r.dir, "master.key")
 	old := readFile(t, file)
@@ -200,7 +200,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "crashing recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	file, audio := makeCall(t)
 	r.configure(t, `{"enabled":true}`)
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("whole"))

@@ -16,7 +16,7 @@ import (
 )
 
 // The captured sessions, some of them from other packages.
-var captured = map[string]string{
+var capturedFiles = map[string]string{
 	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
 	"c2c-nobowout": "../origination/freeswitch/testdata/talk.jsonl",
@@ -69,11 +69,11 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 			key := c.ingest.cli(t, "apikey", "create", "--account", account, "--scope", "ingest,read,recordings,calls")
 			c.awaitKey(t, key)
 			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
-			body := readFile(t, captured[session.name])
+			body := readFile(t, capturedFiles[session.name])
 			want := lines(body)
 
 			if session.name == "plain" {
-				want = lines(readFile(t, captured["simple"])) // the same session
+				want = lines(readFile(t, capturedFiles["simple"])) // the same session
 			}
 
 			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))

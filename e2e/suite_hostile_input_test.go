@@ -69,15 +69,15 @@ func (c *cluster) testBadBodies(t *testing.T) {
 	}
 
 	c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
-	c.gzipped(t, key, len(bad)+1)
+	c.postGzipped(t, key, len(bad)+1)
 	if got := numbers(t, s.awaitCount(t, len(bad)+2)); !slices.Equal(got, sequence(0, len(bad)+2)) {
 		t.Errorf("the neighbours are %v", got)
 	}
 }
 
-// gzipped posts 64 MiB compressed to a small body, which must be refused, and one compressed
+// postGzipped posts 64 MiB compressed to a small body, which must be refused, and one compressed
 // record. A gzip body may have several members; compressing only one of them is cheaper.
-func (c *cluster) gzipped(t *testing.T, key string, number int) {
+func (c *cluster) postGzipped(t *testing.T, key string, number int) {
 	t.Helper()
 	pack := func(text string) string {
 		var packed bytes.Buffer

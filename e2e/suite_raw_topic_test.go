@@ -67,7 +67,7 @@ func (c *cluster) testKcat(t *testing.T) {
 	w := c.account(t, "kcat", "demo")
 	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
-	want := readFile(t, captured["callcenter"])
+	want := readFile(t, capturedFiles["callcenter"])
 	cmd := exec.CommandContext(t.Context(), path, "-P", "-b", c.brokers[0], "-t", c.prefix+"cc.raw", "-k", "kcat",
 		"-X", "acks=all", "-X", "message.max.bytes=1000000")
 	cmd.Stdin = strings.NewReader(want)

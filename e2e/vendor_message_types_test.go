@@ -59,7 +59,7 @@ export const fromDeepgram: (Deepgram.agent.AgentV1Welcome | Deepgram.agent.Agent
 `
 	head, _, _ := goldenConversation(t, "twilio")
 	signature, _ := json.Marshal(strings.TrimPrefix(head[1], "X-Twilio-Signature: "))
-	program += `if (!twilio.validateRequest("12345", ` + string(signature) + `, ` + quote(head[0]) +
+	program += `if (!twilio.validateRequest("12345", ` + string(signature) + `, ` + jsString(head[0]) +
 		`, {})) throw new Error("signature");
 `
 	if err := os.WriteFile(filepath.Join(dir, "golden.mts"), []byte(program), 0o644); err != nil {

@@ -32,8 +32,8 @@ type AdmissionConfig struct {
 	// ByPlatform. It takes the numbers of an account without a country only where Rules say what the account may
 	// dial: what a number without "+" means there is not known.
 	Trunk bool
-	// Premium has the numbers that are blocked because of their price. nil blocks none.
-	Premium *Premium
+	// PremiumNumbers has the numbers that are blocked because of their price. nil blocks none.
+	Premium *PremiumNumbers
 	// OutsidePrefix is dialled before a number to select the trunk. It is not part of the number.
 	OutsidePrefix string
 	PerMinute     int // calls that a user may place in a minute; 0 means no limit
@@ -158,12 +158,12 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 func (a *Admission) isUnknownAtTrunk(attempt Attempt, dialled string) bool {
 	overTrunk := a.cfg.Trunk && !(a.cfg.ByPlatform && attempt.Origin == OriginREST)
 	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) &&
-		!a.cfg.Rules.Names(attempt.AccountID)
+		!a.cfg.Rules.HasAllowList(attempt.AccountID)
 }
 
-// openedBy returns the settings that open what was refused for the reason, for the audit
+// openingSettings returns the settings that open what was refused for the reason, for the audit
 // log; "" if none does.
-func (r Reason) openedBy() string {
+func (r Reason) openingSettings() string {
 	switch r {
 	case ReasonInternational:
 		return "origination.international, numbers.country"
@@ -178,8 +178,8 @@ func forbidden(message string) error {
 		Fields: []fault.Field{{Field: "destination", Code: "not_allowed", Message: message}}}
 }
 
-// Count counts a call against its user's limit per minute. The error is fault.Limited above it.
-func (a *Admission) Count(ctx context.Context, attempt Attempt) error {
+// CountAttempt counts a call against its user's limit per minute. The error is fault.Limited above it.
+func (a *Admission) CountAttempt(ctx context.Context, attempt Attempt) error {
 	if a.cfg.PerMinute == 0 || attempt.UserID == "" {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 	}
 
 	e.Outcome = string(reason)
-	settings := reason.openedBy()
+	settings := reason.openingSettings()
 	if settings != "" {
 		e.Outcome += " (" + settings + ")"
 	}

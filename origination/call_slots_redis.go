@@ -25,15 +25,15 @@ func NewRedisSlots(client redis.UniversalClient, prefix string) *RedisSlots {
 	return &RedisSlots{client: client, prefix: prefix, script: redis.NewScript(slotsScript), ttl: slotTTL}
 }
 
-// keys returns the Redis keys of a call slot; both hash to the same Redis Cluster slot.
-func (r *RedisSlots) keys(slot Slot) []string {
+// redisKeys returns the Redis keys of a call slot; both hash to the same Redis Cluster slot.
+func (r *RedisSlots) redisKeys(slot Slot) []string {
 	account := r.prefix + "calls:{" + slot.AccountID + "}"
 	return []string{account + ":user:" + slot.UserID, account}
 }
 
 // Acquire implements Slots.
 func (r *RedisSlots) Acquire(ctx context.Context, slot Slot, userMax, accountMax int) (Reason, error) {
-	fullIndex, err := r.script.Run(ctx, r.client, r.keys(slot), r.ttl.Milliseconds(), slot.CallID, userMax,
+	fullIndex, err := r.script.Run(ctx, r.client, r.redisKeys(slot), r.ttl.Milliseconds(), slot.CallID, userMax,
 		accountMax).Int()
 	if err != nil {
 		return "", fmt.Errorf("acquiring a call slot: %w", err)
@@ -51,7 +51,7 @@ func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 	until := float64(now.Add(r.ttl).UnixMilli())
 	pipe := r.client.Pipeline()
 	for _, slot := range slots {
-		for _, key := range r.keys(slot) {
+		for _, key := range r.redisKeys(slot) {
 			pipe.ZAdd(ctx, key, redis.Z{Score: until, Member: slot.CallID})
 			pipe.PExpire(ctx, key, r.ttl)
 		}
@@ -69,7 +69,7 @@ func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 func (r *RedisSlots) Release(ctx context.Context, slots []Slot) error {
 	pipe := r.client.Pipeline()
 	for _, slot := range slots {
-		for _, key := range r.keys(slot) {
+		for _, key := range r.redisKeys(slot) {
 			pipe.ZRem(ctx, key, slot.CallID)
 		}
 	}

@@ -21,8 +21,8 @@ func TestCallsAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := limitedNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()
 		ids := []string{d.place("1002"), d.place("1003"), d.place("1004")}
-		d.platform.says(ids[0], RingingUser, UserAnswered)
-		d.reaches(ids[0], UserAnswered)
+		d.platform.reportStates(ids[0], RingingUser, UserAnswered)
+		d.awaitState(ids[0], UserAnswered)
 		_, err := d.Originate(t.Context(), d.alice(), "1005", "")
 		wantKind(t, err, fault.KindLimited)
 
@@ -33,23 +33,23 @@ func TestCallsAtOnce(t *testing.T) {
 			t.Errorf("counted %v times", got)
 		}
 
-		d.platform.says(ids[0], Ended)
-		d.reaches(ids[0], Ended)
-		d.platform.refuses(fault.Unavailable(nil, time.Second, "away"))
+		d.platform.reportStates(ids[0], Ended)
+		d.awaitState(ids[0], Ended)
+		d.platform.refuseWith(fault.Unavailable(nil, time.Second, "away"))
 
 		for range 5 {
 			_, err := d.Originate(t.Context(), d.alice(), "1006", "")
 			wantKind(t, err, fault.KindUnavailable)
 		}
 
-		d.platform.refuses(nil)
+		d.platform.refuseWith(nil)
 		d.place("1007")
-		_, err = d.under("k", "1008")
+		_, err = d.originateWithKey("k", "1008")
 		wantKind(t, err, fault.KindLimited)
-		d.platform.says(ids[1], Ended)
-		d.reaches(ids[1], Ended)
+		d.platform.reportStates(ids[1], Ended)
+		d.awaitState(ids[1], Ended)
 
-		if _, err := d.under("k", "1008"); err != nil {
+		if _, err := d.originateWithKey("k", "1008"); err != nil {
 			t.Errorf("the key of a refused call: %v", err)
 		}
 	})
@@ -133,15 +133,15 @@ func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
 
 func TestAdoptedCallsAreCounted(t *testing.T) {
 	at := testdb.SQLite(t)
-	dead := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, byItself).crashing()
+	dead := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).runWithoutLease()
 	id := dead.place("1002")
-	dead.platform.says(id, RingingUser)
-	dead.reaches(id, RingingUser)
+	dead.platform.reportStates(id, RingingUser)
+	dead.awaitState(id, RingingUser)
 	dead.stop()
-	next := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, byItself).run()
+	next := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).run()
 	_, err := next.Originate(t.Context(), next.alice(), "1003", "")
 	wantKind(t, err, fault.KindLimited)
-	next.platform.says(id, Ended)
-	next.reaches(id, Ended)
+	next.platform.reportStates(id, Ended)
+	next.awaitState(id, Ended)
 	next.place("1003")
 }

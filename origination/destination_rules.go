@@ -71,9 +71,9 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
-// Names reports whether patterns say what the account may dial. Check then takes a destination only if one of them
-// matches it.
-func (r *Rules) Names(accountID string) bool {
+// HasAllowList reports whether patterns say what the account may dial. Check then takes a destination only if one
+// of them matches it.
+func (r *Rules) HasAllowList(accountID string) bool {
 	return r.accounts[accountID].allow != nil || len(r.everyone.allow) > 0
 }
 

@@ -54,7 +54,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	order, err := s.newOrder(ctx, caller, destination)
 	if err == nil {
-		err = s.admission.Count(ctx, order.newAttempt())
+		err = s.admission.CountAttempt(ctx, order.newAttempt())
 	}
 	return order, err
 }

@@ -53,7 +53,7 @@ func runOriginateBenchmark(b *testing.B, at sqldb.Config, place func(b *testing.
 		go func() {
 			for _, state := range states[1:] { // not all in one transaction
 				time.Sleep(20 * time.Millisecond)
-				d.platform.says(o.ID, state)
+				d.platform.reportStates(o.ID, state)
 			}
 		}()
 

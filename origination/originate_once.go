@@ -19,7 +19,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 	for {
 		c, err := s.keys.find(ctx, caller.UserID, key, destination)
 		// Before the claim, so that an order that is refused takes no key.
-		if err == nil && !admitted && c == (claim{destination: destination}) {
+		if err == nil && !admitted && c == (keyState{destination: destination}) {
 			order, err = s.admit(ctx, caller, destination)
 			admitted = err == nil
 		}

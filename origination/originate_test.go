@@ -36,21 +36,22 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 			t.Errorf("order %+v", order)
 		}
 
-		d.platform.says(id, RingingUser, UserAnswered, Dialling, Bridged, RingingUser, Ended)
-		d.reaches(id, Ended)
+		d.platform.reportStates(id, RingingUser, UserAnswered, Dialling, Bridged, RingingUser, Ended)
+		d.awaitState(id, Ended)
 		call, err := d.Get(t.Context(), d.admin(), id)
 		mustSucceed(t, err)
 
-		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(statesOf(call.History), order6()) {
+		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(statesOf(call.History), allStates()) {
 			t.Errorf("call %+v", call)
 		}
 
-		within(t, "every step is told, in order", func() bool { return slices.Equal(d.channel.told(id), order6()) })
+		within(t, "every step is told, in order",
+			func() bool { return slices.Equal(d.channel.publishedStates(id), allStates()) })
 		within(t, "the call is removed", func() bool { return d.calls.size() == 0 })
 	})
 }
 
-func order6() []State { return states[:] }
+func allStates() []State { return states[:] }
 
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
@@ -121,7 +122,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 				return fault.KindOf(err) == fault.KindNotFound && d.calls.size() == 0
 			})
 
-			if told := d.channel.told(id); len(told) > 0 {
+			if told := d.channel.publishedStates(id); len(told) > 0 {
 				t.Errorf("told %v", told)
 			}
 		}
@@ -132,7 +133,7 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.platform.onOriginate = func(o Order) (Placed, error) {
-			d.platform.says("own-1", RingingUser, UserAnswered)
+			d.platform.reportStates("own-1", RingingUser, UserAnswered)
 			return Placed{CallID: "own-1"}, nil
 		}
 
@@ -140,9 +141,9 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 			t.Fatalf("id %q", id)
 		}
 
-		d.reaches("own-1", UserAnswered)
+		d.awaitState("own-1", UserAnswered)
 		want := []State{Accepted, RingingUser, UserAnswered}
-		within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told("own-1"), want) })
+		within(t, "the steps are told", func() bool { return slices.Equal(d.channel.publishedStates("own-1"), want) })
 
 		if _, err := d.Get(t.Context(), d.alice(),
 			d.platform.placedOrders()[0].ID); fault.KindOf(err) != fault.KindNotFound {
@@ -217,7 +218,7 @@ func TestRoomForCalls(t *testing.T) {
 	d.place("1002")
 	_, err = d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindUnavailable)
-	d.platform.says(first, Ended)
+	d.platform.reportStates(first, Ended)
 
 	within(t, "there is room again", func() bool {
 		_, err := d.Originate(context.Background(), d.alice(), "1002", "")

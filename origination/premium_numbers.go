@@ -8,8 +8,8 @@ import (
 	"trunkline/telephony/number"
 )
 
-// Premium has the numbers that are blocked because of their price.
-type Premium struct {
+// PremiumNumbers has the numbers that are blocked because of their price.
+type PremiumNumbers struct {
 	known    bool             // the numbers of number.Plan.Premium are blocked
 	patterns []*regexp.Regexp // further ones
 }
@@ -22,8 +22,8 @@ const (
 
 // ParsePremium parses patterns: regular expressions, "known" for the premium-rate numbers that are
 // known, or "none" alone.
-func ParsePremium(texts []string) (*Premium, error) {
-	p := &Premium{}
+func ParsePremium(texts []string) (*PremiumNumbers, error) {
+	p := &PremiumNumbers{}
 	for _, text := range texts {
 		switch {
 		case text == premiumKnown:
@@ -45,7 +45,7 @@ func ParsePremium(texts []string) (*Premium, error) {
 
 // blocks reports whether a number is blocked. Patterns are searched in the number as dialled and in
 // E.164.
-func (p *Premium) blocks(numbers *number.Plan, accountID, dialled string) bool {
+func (p *PremiumNumbers) blocks(numbers *number.Plan, accountID, dialled string) bool {
 	if p == nil {
 		return false
 	}

@@ -2,7 +2,7 @@ package origination
 
 import "testing"
 
-func premiumPatterns(t *testing.T, texts ...string) *Premium {
+func premiumPatterns(t *testing.T, texts ...string) *PremiumNumbers {
 	t.Helper()
 	p, err := ParsePremium(texts)
 	mustSucceed(t, err)

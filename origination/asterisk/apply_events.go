@@ -25,7 +25,7 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 		}
 
 		return eventdriver.Observation[*call]{Keys: []string{id}, Apply: func(c *call) eventdriver.Change {
-			return eventdriver.Change{Steps: c.response(e)}
+			return eventdriver.Change{Steps: c.applyResponse(e)}
 		}}
 	}
 
@@ -38,7 +38,7 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 	}
 
 	return eventdriver.Observation[*call]{Keys: ids, Apply: func(c *call) eventdriver.Change {
-		change := eventdriver.Change{Steps: c.apply(name, e)}
+		change := eventdriver.Change{Steps: c.applyEvent(name, e)}
 		if name == "Newchannel" {
 			change.Channel = ownerChannel(c.ID)
 		}
@@ -46,18 +46,18 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 	}}
 }
 
-// response applies the result of the Originate.
-func (c *call) response(e *ami.Message) []origination.State {
+// applyResponse applies the result of the Originate.
+func (c *call) applyResponse(e *ami.Message) []origination.State {
 	if strings.EqualFold(e.Get("Response"), "Success") {
-		c.answered = true
+		c.ownerAnswered = true
 		return c.Advance(origination.UserAnswered)
 	}
-	c.failureCause = cmp.Or(reasons[e.Get("Reason")], origination.CauseLost)
+	c.failureCause = cmp.Or(causesByReason[e.Get("Reason")], origination.CauseLost)
 	return nil
 }
 
-// apply applies one event of the call's channels.
-func (c *call) apply(name string, e *ami.Message) []origination.State {
+// applyEvent applies one event of the call's channels.
+func (c *call) applyEvent(name string, e *ami.Message) []origination.State {
 	owner := ownerChannel(c.ID)
 	ofOwner := e.Get("Uniqueid") == owner
 	toOwner := e.Get("DestUniqueid") == owner
@@ -66,14 +66,14 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 	case "Newchannel":
 		switch {
 		case ofOwner:
-			c.created = true
-		case c.answered:
-			c.destinationDialled = true
+			c.ownerSeen = true
+		case c.ownerAnswered:
+			c.destinationChannelSeen = true
 			return c.Advance(origination.Dialling)
 		}
 	case "Newstate":
 		if ofOwner {
-			return c.ownerState(e.Get("ChannelState"))
+			return c.applyOwnerState(e.Get("ChannelState"))
 		}
 	case "DialState":
 		status := e.Get("DialStatus")
@@ -82,22 +82,22 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 		}
 	case "DialBegin":
 		if ofOwner {
-			c.answered, c.destinationDialled = true, true
+			c.ownerAnswered, c.destinationChannelSeen = true, true
 			return c.Advance(origination.Dialling)
 		}
 	case "DialEnd":
-		return c.dialEnd(e.Get("DialStatus"), ofOwner, toOwner)
+		return c.applyDialEnd(e.Get("DialStatus"), ofOwner, toOwner)
 	case "BridgeEnter":
 		if ofOwner {
-			c.answered, c.destinationAnswered = true, true
+			c.ownerAnswered, c.destinationAnswered = true, true
 			return c.Advance(origination.Bridged)
 		}
 	case "Hangup":
 		if ofOwner {
-			c.created, c.ownerGone = true, true
-			c.hangup = causeOf(e.Get("Cause"))
+			c.ownerSeen, c.ownerGone = true, true
+			c.ownerHangupCause = causeOf(e.Get("Cause"))
 			if e.Get("ChannelState") == stateUp {
-				c.answered = true // its Newstate came over an earlier connection
+				c.ownerAnswered = true // its Newstate came over an earlier connection
 			}
 		}
 	}
@@ -105,30 +105,30 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 	return nil
 }
 
-func (c *call) ownerState(state string) []origination.State {
-	c.created = true
+func (c *call) applyOwnerState(state string) []origination.State {
+	c.ownerSeen = true
 	switch state {
 	case stateRinging:
 		return c.Advance(origination.RingingUser)
 	case stateUp:
-		c.answered = true
+		c.ownerAnswered = true
 		return c.Advance(origination.UserAnswered)
 	}
 	return nil
 }
 
-// dialEnd applies the end of a dial by the owner's channel or to it. Asterisk may report an end twice;
+// applyDialEnd applies the end of a dial by the owner's channel or to it. Asterisk may report an end twice;
 // the first status counts.
-func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State {
+func (c *call) applyDialEnd(status string, ofOwner, toOwner bool) []origination.State {
 	switch {
 	case toOwner && status == "ANSWER":
-		c.answered = true
+		c.ownerAnswered = true
 		return c.Advance(origination.UserAnswered)
 	case ofOwner && status == "ANSWER":
-		c.answered, c.destinationAnswered = true, true
+		c.ownerAnswered, c.destinationAnswered = true, true
 		return c.Advance(origination.Bridged)
 	case ofOwner:
-		c.answered = true
+		c.ownerAnswered = true
 		c.dialStatus = cmp.Or(c.dialStatus, status)
 		return c.Advance(origination.Dialling)
 	}
@@ -142,9 +142,9 @@ func (c *call) applyRow(row *ami.Message) eventdriver.Change {
 		return eventdriver.Change{Outdated: true}
 	}
 
-	steps := c.ownerState(row.Get("ChannelState"))
+	steps := c.applyOwnerState(row.Get("ChannelState"))
 	switch {
-	case !c.answered:
+	case !c.ownerAnswered:
 	case row.Get("BridgeId") != "":
 		c.destinationAnswered = true
 		steps = append(steps, c.Advance(origination.Bridged)...)

@@ -17,7 +17,7 @@ func defaults() Config {
 }
 
 func TestOriginateAction(t *testing.T) {
-	got, err := defaults().originate(order("c1"))
+	got, err := defaults().originateAction(order("c1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestOriginateAction(t *testing.T) {
 	cfg.Destination = "PJSIP/{destination}@trunk"
 	cfg.Context = "{domain}-in"
 	cfg.AccountCode = "-"
-	got, err = cfg.originate(order("c1"))
+	got, err = cfg.originateAction(order("c1"))
 	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" ||
 		got.Fields[len(got.Fields)-1].Key == "Account" {
 		t.Errorf("got %+v, %v", got, err)
@@ -67,7 +67,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 		for _, value := range hostile {
 			o := order("c1")
 			set(&o, value)
-			if a, err := defaults().originate(o); fault.KindOf(err) != fault.KindInvalid {
+			if a, err := defaults().originateAction(o); fault.KindOf(err) != fault.KindInvalid {
 				t.Errorf("%s %q: got %+v, %v", name, value, a, err)
 			}
 		}
@@ -76,7 +76,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 	for _, number := range []string{"1002", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
 		o := order("c1")
 		o.Destination = number
-		if _, err := defaults().originate(o); err != nil {
+		if _, err := defaults().originateAction(o); err != nil {
 			t.Errorf("%s: %v", number, err)
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Platform is a scripted platform without its protocol. It sends the events of the calls that a driver
-// places. Mu guards all fields that are set after Start.
-type Platform struct {
-	Pause  time.Duration // before each event
-	Split  bool          // writes a few bytes at a time
-	Hold   string        // event at whose first occurrence calls wait for Release
-	Cut    string        // event within which the connection breaks, once
-	Mute   bool          // closes the connection instead of responding to an order, once
-	Refuse string        // response to orders; "" accepts them
+// ScriptedPlatform is a platform without its protocol, which sends the events of the calls that a driver places. Mu
+// guards all fields that are set after Start.
+type ScriptedPlatform struct {
+	Pause     time.Duration // before each event
+	Split     bool          // writes a few bytes at a time
+	Hold      string        // event at whose first occurrence calls wait for Release
+	Cut       string        // event within which the connection breaks, once
+	DropOrder bool          // closes the connection instead of responding to an order, once
+	Refuse    string        // response to orders; "" accepts them
 
 	T       *testing.T
 	Address string
@@ -38,7 +38,7 @@ type Platform struct {
 type playedCall struct{ killed, released bool }
 
 // Start serves connections, one at a time, until the end of the test.
-func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
+func (p *ScriptedPlatform) Start(t *testing.T, converse func(net.Conn)) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
 }
 
 // Write writes to a connection. Mu is held, except before the login, so that no two messages mix.
-func (p *Platform) Write(client net.Conn, text string) {
+func (p *ScriptedPlatform) Write(client net.Conn, text string) {
 	if !p.Split {
 		io.WriteString(client, text)
 		return
@@ -92,7 +92,7 @@ func (p *Platform) Write(client net.Conn, text string) {
 }
 
 // Send sends an event to the client, if there is one. Mu is held.
-func (p *Platform) Send(name, text string) {
+func (p *ScriptedPlatform) Send(name, text string) {
 	if p.Client == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func (p *Platform) Send(name, text string) {
 
 // Play sends a call's events with tell, each under its name. After Kill it stops and calls end. The
 // caller holds Mu, and it is held in tell and end.
-func Play[E any](p *Platform, key string, events []E, name func(E) string, tell func(E), end func()) {
+func Play[E any](p *ScriptedPlatform, key string, events []E, name func(E) string, tell func(E), end func()) {
 	call := &playedCall{}
 	p.calls[key] = call
 	p.done.Go(func() {
@@ -145,7 +145,7 @@ func Play[E any](p *Platform, key string, events []E, name func(E) string, tell 
 
 // Kill records that a channel of a call was hung up, and reports whether there is such a call. Mu is
 // held.
-func (p *Platform) Kill(key, channel string) bool {
+func (p *ScriptedPlatform) Kill(key, channel string) bool {
 	call := p.calls[key]
 	if call == nil {
 		return false
@@ -157,7 +157,7 @@ func (p *Platform) Kill(key, channel string) bool {
 }
 
 // Release lets the calls that wait continue.
-func (p *Platform) Release() {
+func (p *ScriptedPlatform) Release() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	for _, call := range p.calls {
@@ -167,7 +167,7 @@ func (p *Platform) Release() {
 }
 
 // Await waits for a condition of the platform, which is evaluated with Mu held.
-func (p *Platform) Await(what string, holds func() bool) {
+func (p *ScriptedPlatform) Await(what string, holds func() bool) {
 	p.T.Helper()
 	Until(p.T, what, func() bool {
 		p.Mu.Lock()

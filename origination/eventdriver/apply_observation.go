@@ -6,14 +6,14 @@ import (
 	"trunkline/origination"
 )
 
-// outcome is what has to be done, without Driver.mu, after an event or a comparison was applied.
-type outcome struct {
+// effects is what has to be done, without Driver.mu, after an event or a comparison was applied.
+type effects struct {
 	reports []origination.Progress
 	hangUp  []string // channels
 }
 
 // apply applies an event or a channel in the list.
-func (d *Driver[C, K]) apply(o Observation[C]) outcome {
+func (d *Driver[C, K]) apply(o Observation[C]) effects {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -25,20 +25,20 @@ func (d *Driver[C, K]) apply(o Observation[C]) outcome {
 
 		change := o.Apply(c)
 		if change.Outdated {
-			return outcome{}
+			return effects{}
 		}
 
 		c.common().markSeen()
 		return d.conclude(c, change)
 	}
 
-	return outcome{}
+	return effects{}
 }
 
 // conclude converts a change of a call to reports and hang-ups, and removes a call that has ended. The
 // caller holds d.mu.
-func (d *Driver[C, K]) conclude(c C, change Change) outcome {
-	var out outcome
+func (d *Driver[C, K]) conclude(c C, change Change) effects {
+	var out effects
 	call := c.common()
 	if call.mustEnd() && change.Channel != "" {
 		out.hangUp = []string{change.Channel}

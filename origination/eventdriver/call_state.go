@@ -12,11 +12,11 @@ type Call struct {
 	State     origination.State
 	Cancelled bool // its channels are hung up when they appear
 
-	epoch    int       // of the connection over which it was placed; 0 for a call of an earlier process
-	placing  bool      // the platform has not answered the order yet
-	seen     bool      // an event or a channel of it has been seen
-	unwanted bool      // Originate fails or has failed for it: its channels are hung up too, and nothing is reported
-	missing  time.Time // when comparisons first found no channel; zero while they find one
+	epoch        int       // of the connection over which it was placed; 0 for a call of an earlier process
+	placing      bool      // the platform has not answered the order yet
+	seen         bool      // an event or a channel of it has been seen
+	unwanted     bool      // Originate fails or has failed for it: its channels are hung up too, and nothing is reported
+	missingSince time.Time // when comparisons first found no channel; zero while they find one
 }
 
 // TrackedCall is a platform's state of an open call, from events and comparisons. It embeds Call.
@@ -38,7 +38,7 @@ var _ interface{ common() *Call } = (*Call)(nil)
 // markSeen records that an event or channel of the call was seen.
 func (c *Call) markSeen() {
 	c.seen = true
-	c.missing = time.Time{}
+	c.missingSince = time.Time{}
 }
 
 // Advance moves the call to the state and returns the steps to report, including skipped ones; none if

@@ -18,7 +18,7 @@ const (
 func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool, err error) {
 	f.metrics.comparisons.WithLabelValues(reason).Inc()
 	// Before the list is asked for: a call that is placed meanwhile may not be in it.
-	open := f.open()
+	open := f.openCalls()
 	channels, err := f.platform.List(ctx, f.conn, reason)
 	if err != nil {
 		return false, err
@@ -46,8 +46,8 @@ func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool,
 	return soon, nil
 }
 
-// open returns the open calls by key.
-func (d *Driver[C, K]) open() map[string]C {
+// openCalls returns the open calls by key.
+func (d *Driver[C, K]) openCalls() map[string]C {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.calls)
@@ -61,13 +61,13 @@ func (d *Driver[C, K]) channelsOf(c C) []string {
 
 // applyAbsence ends a call that is not in the list and has had no channel for GoneAfter. waits means
 // that this time has not passed.
-func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits bool) {
+func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out effects, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	c, open := d.calls[key]
 	if !open {
-		return outcome{}, false
+		return effects{}, false
 	}
 
 	call := c.common()
@@ -78,9 +78,9 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 			out.hangUp = c.Channels()
 		}
 		return out, false
-	case call.missing.IsZero():
-		call.missing = time.Now()
-		return outcome{}, true
+	case call.missingSince.IsZero():
+		call.missingSince = time.Now()
+		return effects{}, true
 	}
 
 	goneAfter := d.cfg.GoneAfter
@@ -90,10 +90,10 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 		goneAfter += d.cfg.RingUser
 	}
 
-	if time.Since(call.missing) < goneAfter {
-		return outcome{}, true
+	if time.Since(call.missingSince) < goneAfter {
+		return effects{}, true
 	}
 
 	d.metrics.gone.Inc()
-	return outcome{reports: d.endCall(c)}, false
+	return effects{reports: d.endCall(c)}, false
 }

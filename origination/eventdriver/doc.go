@@ -9,7 +9,7 @@
 // # Missed events
 //
 // A platform does not send the events of the time during which a client was disconnected. After each
-// connect, every AuditEvery and when calls were taken over, the driver
+// connect, every CompareEvery and when calls were taken over, the driver
 // compares its calls with a list of all channels. The comparison finds missed states and calls that no
 // longer exist. A call without a channel has ended only if two comparisons, GoneAfter apart, found
 // neither a channel nor an event of it.

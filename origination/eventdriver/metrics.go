@@ -44,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, name string) *metrics {
 	return m
 }
 
-func (m *metrics) originated(err error) {
+func (m *metrics) countOriginate(err error) {
 	result := "accepted"
 	if err != nil {
 		result = string(fault.KindOf(err))

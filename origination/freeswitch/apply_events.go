@@ -32,7 +32,7 @@ func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 
 	return eventdriver.Observation[*call]{Keys: []string{job}, Apply: func(c *call) (change eventdriver.Change) {
 		channel := e.Get("Unique-ID")
-		l := c.leg(channel, side == tagOwner)
+		l := c.findOrAddLeg(channel, side == tagOwner)
 		if l != nil {
 			change.Steps = c.applyEvent(name, l, e)
 		}
@@ -50,41 +50,41 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 	switch name {
 	case "CHANNEL_HANGUP", "CHANNEL_DESTROY":
 		l.ended = true
-		if l.owner {
+		if l.ofOwner {
 			l.cause = ownerCause(e.Get("Hangup-Cause"), e.Get("variable_originate_disposition"))
 			t := e.Get("Caller-Channel-Answered-Time")
 			if t != "" && t != "0" {
 				l.answered = true // its CHANNEL_ANSWER is late or lost
 			}
-		} else if e.Get("Hangup-Cause") == causeAllotted {
-			c.destinationTimeout = true
+		} else if e.Get("Hangup-Cause") == causeAnswerTimeout {
+			c.destinationTimedOut = true
 		}
 
 		return nil
 	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
-		if l.owner {
+		if l.ofOwner {
 			return c.Advance(origination.RingingUser)
 		}
 	case "CHANNEL_ANSWER":
-		if l.owner {
+		if l.ofOwner {
 			l.answered = true
 			return c.Advance(origination.UserAnswered)
 		}
 		c.destinationAnswered = true
 	case "CHANNEL_BRIDGE":
-		c.bridged = c.bridged || l.owner
+		c.ownerBridged = c.ownerBridged || l.ofOwner
 	}
 
-	return c.advanceDestination(!l.owner)
+	return c.advanceDestination(!l.ofOwner)
 }
 
 // advanceDestination returns the steps of the destination's side. The owner's leg is bridged as soon
 // as it hears ringing, so the call counts as bridged only after the destination has answered.
 func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
-	case c.bridged && c.destinationAnswered:
+	case c.ownerBridged && c.destinationAnswered:
 		return c.Advance(origination.Bridged)
-	case dialling || c.bridged:
+	case dialling || c.ownerBridged:
 		return c.Advance(origination.Dialling)
 	}
 	return nil
@@ -99,13 +99,13 @@ func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 	}
 
 	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
-		l := c.leg(channel, true)
+		l := c.findOrAddLeg(channel, true)
 		if l != nil {
 			l.answered = true
 		}
 		return c.Advance(origination.UserAnswered)
 	}
 
-	c.jobCause = cleanCause(strings.TrimPrefix(result, "-ERR "))
+	c.failedJobCause = cleanCause(strings.TrimPrefix(result, "-ERR "))
 	return nil
 }

@@ -10,29 +10,29 @@ import (
 // maxLegs is the largest number of legs stored per call. The call's state does not depend on more.
 const maxLegs = 32
 
-// call is the state of one open call.
+// call is what events and comparisons have told of one open call.
 type call struct {
 	eventdriver.Call
 	legs                map[string]*leg // by channel id
-	jobCause            string          // cause of the job's failure; "" if it has not failed
-	bridged             bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
+	failedJobCause      string          // hangup cause in the result of the originate (bgapi); "" if it has not failed
+	ownerBridged        bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
 	destinationAnswered bool            // the destination has answered
-	destinationTimeout  bool            // the destination had early media and did not answer in time
+	destinationTimedOut bool            // the destination had early media and did not answer in time
 }
 
 // leg is one channel.
 type leg struct {
-	owner    bool
+	ofOwner  bool // to a phone of the user who asked for the call; false: of the loopback or to the destination
 	answered bool
 	ended    bool
 	cause    string // hangup cause; set for owners' legs only
 }
 
-// leg returns the call's leg with the channel id, or nil above maxLegs.
-func (c *call) leg(channel string, owner bool) *leg {
+// findOrAddLeg returns the call's leg with the channel id, or nil above maxLegs.
+func (c *call) findOrAddLeg(channel string, ofOwner bool) *leg {
 	l := c.legs[channel]
 	if l == nil && len(c.legs) < maxLegs {
-		l = &leg{owner: owner}
+		l = &leg{ofOwner: ofOwner}
 		c.legs[channel] = l
 	}
 	return l
@@ -52,28 +52,28 @@ func (c *call) Channels() []string {
 // HasEnded implements eventdriver.TrackedCall: the owner's answered leg has ended, or the job has failed. The
 // end of a phone that answered just after another one (LOSE_RACE) does not count.
 func (c *call) HasEnded() bool {
-	ended := c.jobCause != ""
+	ended := c.failedJobCause != ""
 	for _, l := range c.legs {
-		ended = ended || l.owner && l.answered && l.ended && l.cause != causeLost
+		ended = ended || l.ofOwner && l.answered && l.ended && l.cause != causeAnsweredElsewhere
 	}
 	return ended
 }
 
-// Cause implements eventdriver.TrackedCall.
+// Cause implements eventdriver.TrackedCall. It is origination.CauseLost where no event has told the end.
 func (c *call) Cause() string {
 	if c.Cancelled {
 		return origination.CauseCancelled
 	}
 
-	cause := c.jobCause
+	cause := c.failedJobCause
 	for _, l := range c.legs {
 		// The cause of the phone that answered goes first; that of one that only rang counts where the job has none.
-		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
+		if l.ofOwner && l.ended && l.cause != causeAnsweredElsewhere && (l.answered || cause == "") {
 			cause = l.cause
 		}
 	}
 
-	if c.destinationTimeout && !c.destinationAnswered {
+	if c.destinationTimedOut && !c.destinationAnswered {
 		cause = causeNoAnswer
 	}
 

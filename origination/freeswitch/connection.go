@@ -8,8 +8,8 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// session is one connection with the domains that the switch reported over it.
-type session struct {
+// connection is one connection with the domains that the switch reported over it.
+type connection struct {
 	*esl.Conn
 	switchDomain string // the switch's own; "" if it has none
 
@@ -17,13 +17,13 @@ type session struct {
 	domains map[string]string // cache: domain on the switch by the account's domain
 }
 
-func (p *platform) Connect(ctx context.Context) (*session, error) {
+func (p *platform) Connect(ctx context.Context) (*connection, error) {
 	conn, err := p.client.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	s := &session{Conn: conn, domains: make(map[string]string)}
+	s := &connection{Conn: conn, domains: make(map[string]string)}
 	err = p.subscribe(ctx, conn)
 	if err == nil {
 		s.switchDomain, err = p.queryDomainAndRate(ctx, conn)
@@ -47,7 +47,7 @@ func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
 	return conn.Subscribe(ctx, "plain", subscribedEvents...)
 }
 
-func (p *platform) Events(s *session) (events []eventdriver.Observation[*call]) {
+func (p *platform) Events(s *connection) (events []eventdriver.Observation[*call]) {
 	for _, e := range s.Take() {
 		events = append(events, p.observe(e))
 	}

@@ -16,7 +16,7 @@ func defaults() Config {
 }
 
 func TestOriginateCommand(t *testing.T) {
-	got, err := defaults().originate(order("c2c-1"))
+	got, err := defaults().originateCommand(order("c2c-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 		for _, value := range append([]string{"", strings.Repeat("1", 300)}, hostile...) {
 			o := order("c")
 			set(&o, value)
-			command, err := defaults().originate(o)
+			command, err := defaults().originateCommand(o)
 			f := fault.As(err)
 			if err == nil || f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != field {
 				t.Errorf("%s %q: %v, %s", field, value, err, command)
@@ -76,7 +76,7 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 	for _, value := range []string{"1002", "+390212345", "*98", "#31#123", "alice.smith", "queue_1-a"} {
 		o := order("c")
 		o.Destination = value
-		if _, err := defaults().originate(o); err != nil {
+		if _, err := defaults().originateCommand(o); err != nil {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
@@ -88,7 +88,7 @@ func FuzzOriginate(f *testing.F) {
 		f.Add(value, "1001", "pbx.example")
 	}
 
-	plain, err := defaults().originate(order("c"))
+	plain, err := defaults().originateCommand(order("c"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func FuzzOriginate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, destination, extension, domain string) {
 		o := order("c")
 		o.Destination, o.Extension, o.Domain = destination, extension, domain
-		command, err := defaults().originate(o)
+		command, err := defaults().originateCommand(o)
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid {
 				t.Fatal(err)

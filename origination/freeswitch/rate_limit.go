@@ -32,24 +32,24 @@ type pacer struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	sessions int // per second, from the switch; 0 if unknown
+	mu                sync.Mutex
+	sessionsPerSecond int // per second, from the switch; 0 if unknown
 }
 
 func newPacer(maxWait time.Duration, m *metrics, log *slog.Logger) *pacer {
 	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: maxWait, metrics: m, log: log}
 }
 
-// set sets the switch's sessions-per-second; 0 removes the limit.
-func (p *pacer) set(sessions int) {
+// setSessionsPerSecond sets the switch's sessions-per-second; 0 removes the limit.
+func (p *pacer) setSessionsPerSecond(sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if sessions == p.sessions {
+	if sessions == p.sessionsPerSecond {
 		return
 	}
 
-	p.sessions = sessions
+	p.sessionsPerSecond = sessions
 	p.metrics.sessionsPerSecond.Set(float64(sessions))
 
 	limit := rate.Inf
@@ -60,10 +60,10 @@ func (p *pacer) set(sessions int) {
 	p.limiter.SetLimit(limit)
 }
 
-func (p *pacer) perSecond() int {
+func (p *pacer) currentSessionsPerSecond() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sessions
+	return p.sessionsPerSecond
 }
 
 // wait waits until the rate limit allows the call. The error is fault.Unavailable with a retry time if
@@ -84,14 +84,14 @@ func (p *pacer) wait(ctx context.Context) error {
 	if delay > maxWait {
 		reservation.Cancel()
 		p.metrics.queueRefused.Inc()
-		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(),
-			"would_wait", delay)
+		p.log.WarnContext(ctx, "call refused: too many wait for the switch",
+			"sessions_per_second", p.currentSessionsPerSecond(), "would_wait", delay)
 		return fault.Unavailable(nil, delay-maxWait+time.Second,
 			"Too many calls wait for the phone platform, which limits new sessions per second")
 	}
 
 	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second",
-		"sessions_per_second", p.perSecond(), "wait", delay)
+		"sessions_per_second", p.currentSessionsPerSecond(), "wait", delay)
 	p.metrics.queued.Inc()
 	defer p.metrics.queued.Dec()
 
@@ -115,7 +115,7 @@ func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int,
 		return 0, err
 	}
 	sessions = readStatus(text)
-	p.pace.set(sessions)
+	p.pace.setSessionsPerSecond(sessions)
 	return sessions, nil
 }
 

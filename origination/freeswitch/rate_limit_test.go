@@ -33,7 +33,7 @@ func TestTheSwitchsLimitIsRead(t *testing.T) {
 // faster than its sessions-per-second allow.
 func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	const sessions, calls = 60, 12
-	s := newScripted(t, &scripted{status: vanillaStatus(sessions)})
+	s := newScripted(t, &scriptedSwitch{status: vanillaStatus(sessions)})
 	d, probe, j := follow(t, s.driverConfig())
 	var all sync.WaitGroup
 	began := time.Now()
@@ -55,7 +55,7 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	defer s.Mu.Unlock()
 
 	const least = (calls - 1) * sessionsPerCall * time.Second / sessions
-	if took := slices.MaxFunc(s.times, time.Time.Compare).Sub(began); took < least {
+	if took := slices.MaxFunc(s.originatedAt, time.Time.Compare).Sub(began); took < least {
 		t.Errorf("%d calls within %s, at %d sessions per second they take %s", calls, took, sessions, least)
 	}
 	if !strings.Contains(probe.Log.String(), "call queued") ||
@@ -68,7 +68,7 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 }
 
 func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
-	s := newScripted(t, &scripted{status: vanillaStatus(1)})
+	s := newScripted(t, &scriptedSwitch{status: vanillaStatus(1)})
 	d, probe, j := follow(t, s.driverConfig())
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("first", "2001")); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,8 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	s.status = vanillaStatus(1_000_000) // fsctl sps 1000000
 	s.Mu.Unlock()
 
-	drivertest.Until(t, "the new limit is known", func() bool { return d.platform.pace.perSecond() == 1_000_000 })
+	drivertest.Until(t, "the new limit is known",
+		func() bool { return d.platform.pace.currentSessionsPerSecond() == 1_000_000 })
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("fourth", "2001")); err != nil {
 		t.Error(err)
 	}
@@ -108,13 +109,13 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 
-	if len(s.dialled) != 2 {
-		t.Errorf("%d calls were placed", len(s.dialled))
+	if len(s.ownerDomains) != 2 {
+		t.Errorf("%d calls were placed", len(s.ownerDomains))
 	}
 }
 
 func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
-	s := newScripted(t, &scripted{status: "-ERR permission denied\n"})
+	s := newScripted(t, &scriptedSwitch{status: "-ERR permission denied\n"})
 	d, probe, j := follow(t, s.driverConfig())
 	for i := range 20 {
 		if _, err := d.Originate(t.Context(), drivertest.OrderTo(fmt.Sprint("c", i), "2001")); err != nil {

@@ -32,7 +32,7 @@ func newCable(t *testing.T, to string) *cable {
 	}
 	c := &cable{Listener: l, to: to}
 	c.done.Go(c.run)
-	t.Cleanup(func() { l.Close(); c.plug(false); c.done.Wait() })
+	t.Cleanup(func() { l.Close(); c.setPlugged(false); c.done.Wait() })
 	return c
 }
 
@@ -62,7 +62,7 @@ func (c *cable) run() {
 	}
 }
 
-func (c *cable) plug(in bool) {
+func (c *cable) setPlugged(in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -98,14 +98,14 @@ func TestRealConnectionAway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	wire.plug(false)
+	wire.setPlugged(false)
 	drivertest.Until(t, "the driver notices", func() bool { return probe.Metric(t, "connected") == 0 })
 	if err := d.Cancel(t.Context(), cancelled.ID); err != nil {
 		t.Fatal(err)
 	}
 
 	time.Sleep(1500 * time.Millisecond) // ends ends meanwhile: its dialplan hangs up after a second
-	wire.plug(true)
+	wire.setPlugged(true)
 	for _, test := range []struct {
 		order origination.Order
 		state origination.State

@@ -30,7 +30,7 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 			return "", err
 		}
 
-		ok = ok && text != "" && safe(text, domainChars)
+		ok = ok && text != "" && isSafe(text, domainChars)
 		if ok {
 			switchDomain = text
 		}
@@ -56,12 +56,12 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 // domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the
 // account's if the switch's directory has the owner in it; else the switch's own if that has the
 // owner; else the account's.
-func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, extension string) (string, error) {
+func (p *platform) domainOf(ctx context.Context, s *connection, accountDomain, extension string) (string, error) {
 	if p.cfg.Domain != "" {
 		return p.cfg.Domain, nil
 	}
 
-	if err := check(
+	if err := checkValues(
 		dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumberBytes},
 		dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars,
 			MaxBytes: maxDomainBytes}); err != nil {

@@ -37,7 +37,7 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t, &scripted{domain: c.own, users: c.users})
+			s := newScripted(t, &scriptedSwitch{domain: c.own, users: c.users})
 			cfg := s.driverConfig()
 			cfg.Domain = c.configured
 			d, probe, j := follow(t, cfg)
@@ -52,8 +52,8 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 			s.Mu.Lock()
 			defer s.Mu.Unlock()
 
-			if !slices.Equal(s.dialled, []string{c.want, c.want}) || !slices.Equal(s.asks, c.asks) {
-				t.Errorf("dialled in %v, want %s; asked for %v, want %v", s.dialled, c.want, s.asks, c.asks)
+			if !slices.Equal(s.ownerDomains, []string{c.want, c.want}) || !slices.Equal(s.userQueries, c.asks) {
+				t.Errorf("dialled in %v, want %s; asked for %v, want %v", s.ownerDomains, c.want, s.userQueries, c.asks)
 			}
 
 			for _, text := range c.says {

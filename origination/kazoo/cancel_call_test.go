@@ -75,7 +75,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+		reported := collectReports(t, d, origination.OpenCall{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 		<-history
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -13,8 +13,8 @@ import (
 	"trunkline/origination"
 )
 
-// exchangeOf is one request that the script expects, and the answer to it.
-type exchangeOf struct {
+// exchange is one request that the script expects, and the answer to it.
+type exchange struct {
 	method, uri string
 	data        string // JSON of the body's data; "" for no body
 	token       string
@@ -22,16 +22,16 @@ type exchangeOf struct {
 	answer      string
 }
 
-// kazoo is a Crossbar that is strict: anything but its script is a fault.
-type kazoo struct {
+// scriptedCrossbar is a Crossbar that is strict: anything but its script is a fault.
+type scriptedCrossbar struct {
 	*httptest.Server
 	t      *testing.T
 	mu     sync.Mutex
-	script []exchangeOf
+	script []exchange
 }
 
-func newKazoo(t *testing.T, script ...exchangeOf) *kazoo {
-	k := &kazoo{t: t, script: script}
+func newKazoo(t *testing.T, script ...exchange) *scriptedCrossbar {
+	k := &scriptedCrossbar{t: t, script: script}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
 	t.Cleanup(func() {
 		k.Close()
@@ -42,7 +42,7 @@ func newKazoo(t *testing.T, script ...exchangeOf) *kazoo {
 	return k
 }
 
-func (k *kazoo) serve(w http.ResponseWriter, r *http.Request) {
+func (k *scriptedCrossbar) serve(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
@@ -74,13 +74,13 @@ func (k *kazoo) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, want.answer)
 }
 
-func (k *kazoo) expect(script ...exchangeOf) {
+func (k *scriptedCrossbar) expect(script ...exchange) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.script = append(k.script, script...)
 }
 
-func (k *kazoo) newDriver() *Driver {
+func (k *scriptedCrossbar) newDriver() *Driver {
 	k.t.Helper()
 	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}},
 		Timeout: 2 * time.Minute, PollEvery: 5 * time.Millisecond},
@@ -91,31 +91,31 @@ func (k *kazoo) newDriver() *Driver {
 	return d
 }
 
-func loginAs(token string) exchangeOf {
-	return exchangeOf{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201,
+func loginAs(token string) exchange {
+	return exchange{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201,
 		`{"auth_token":"` + token + `","data":{"account_id":"kz0"}}`}
 }
 
-func provisioned(id string) exchangeOf {
-	return exchangeOf{"PUT", "/v2/accounts/kz1/clicktocall",
+func provisioned(id string) exchange {
+	return exchange{"PUT", "/v2/accounts/kz1/clicktocall",
 		`{"name":"trunkline u1","extension":"1001","presence_id":"1001","dial_first":"extension","auth_required":true,"custom_sip_headers":{"svc_call_type":"clicktocall"}}`,
 		"t1", 201, `{"data":{"id":"` + id + `"},"status":"success"}`}
 }
 
-func connectedAs(id string, status int, answer string) exchangeOf {
-	return exchangeOf{"POST", "/v2/accounts/kz1/clicktocall/" + id + "/connect?contact=%2B43+1", `{"contact":"+43 1"}`,
+func connectedAs(id string, status int, answer string) exchange {
+	return exchange{"POST", "/v2/accounts/kz1/clicktocall/" + id + "/connect?contact=%2B43+1", `{"contact":"+43 1"}`,
 		"t1", status, answer}
 }
 
-func channelOf(status int, answer string) exchangeOf {
-	return exchangeOf{"GET", "/v2/accounts/kz1/channels/o1", "", "t1", status, answer}
+func channelOf(status int, answer string) exchange {
+	return exchange{"GET", "/v2/accounts/kz1/channels/o1", "", "t1", status, answer}
 }
 
-func historyOf(answer string) exchangeOf {
-	return exchangeOf{"GET", "/v2/accounts/kz1/clicktocall/c1/history", "", "t1", 200, answer}
+func historyOf(answer string) exchange {
+	return exchange{"GET", "/v2/accounts/kz1/clicktocall/c1/history", "", "t1", 200, answer}
 }
 
-var hangUpIt = exchangeOf{"POST", "/v2/accounts/kz1/channels/o1", `{"action":"hangup"}`, "t1", 200, `{}`}
+var hangUpIt = exchange{"POST", "/v2/accounts/kz1/channels/o1", `{"action":"hangup"}`, "t1", 200, `{}`}
 
 func order(resource string) origination.Order {
 	return origination.Order{ID: "ours", AccountID: "demo", UserID: "u1", Extension: "1001", Destination: "+43 1",

@@ -12,7 +12,7 @@ import (
 )
 
 // collectReports follows d until the test ends, and returns its reports so far.
-func collectReports(t *testing.T, d *Driver, open ...origination.Open) (reported func() []string) {
+func collectReports(t *testing.T, d *Driver, open ...origination.OpenCall) (reported func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
@@ -71,7 +71,7 @@ func TestACallIsFollowed(t *testing.T) {
 func TestACallOfBeforeGoesOn(t *testing.T) {
 	k := newKazoo(t, loginAs("t1"), channelOf(404, `{}`), historyOf(`not json`))
 	d := k.newDriver()
-	reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+	reported := collectReports(t, d, origination.OpenCall{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 	within(t, "it has ended",
 		func() bool { return slices.Equal(reported(), []string{"o1 ended " + origination.CauseUnknown}) })
 }

@@ -78,7 +78,8 @@ func TestAPhonesCallsAtOnce(t *testing.T) {
 // number, and more often than its user may call.
 func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
-	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
+	h := &transferringDestination{oneShotDestination: oneShotDestination{endSignal: make(chan struct{})},
+		to: make(chan string), errs: make(chan error)}
 	defer close(h.to)
 
 	w := newLimitedTestEnv(t, origination.AdmissionConfig{Numbers: germanNumbers(t), PerMinute: 3},
@@ -86,7 +87,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
 	w.originate("ai-7")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	alice := a.WaitCall()
 
 	for range 3 {

@@ -15,7 +15,7 @@ import (
 
 func TestHold(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
-	alice, bob := talk(w)
+	alice, bob := connectClickToCall(w)
 	alice.WaitAck()
 	bob.WaitAck()
 	a, b := alice.Phone.Media(), bob.Phone.Media()
@@ -45,7 +45,7 @@ func TestHold(t *testing.T) {
 func TestCodecChange(t *testing.T) {
 	t.Run("to the other law, which is turned", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
-		alice, bob := talk(w)
+		alice, bob := connectClickToCall(w)
 		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 8))
 		if !strings.Contains(string(r.Body()), "AVP 8 ") {
 			t.Fatalf("answered %s", r.Body())
@@ -58,7 +58,7 @@ func TestCodecChange(t *testing.T) {
 
 	t.Run("to what only the other side can change to", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
-		alice, bob := talk(w)
+		alice, bob := connectClickToCall(w)
 		bob.OnOffer(func(*sipmsg.Request) (string, int) { return bob.Phone.Media().SDP("sendrecv", 0, 107), 200 })
 		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109))
 		if !strings.Contains(string(r.Body()), "a=rtpmap:109 opus/48000/2") {
@@ -71,7 +71,7 @@ func TestCodecChange(t *testing.T) {
 
 	t.Run("to what the other side refuses", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
-		alice, bob := talk(w)
+		alice, bob := connectClickToCall(w)
 		bob.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
 
 		if r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109)); r.StatusCode != 488 {
@@ -93,7 +93,7 @@ func TestOwnerIsAskedToChangeCodec(t *testing.T) {
 
 	b.OnCall(func(c *siptest.Call) { c.Accept(0) })
 	w.originate("1002")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	a.Media().SendPackets(0, 0x11, 10)
 	b.Media().WaitReceived(0, 0x11, 10)
 }

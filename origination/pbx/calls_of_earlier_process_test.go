@@ -14,7 +14,7 @@ func TestCrashedCallsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan origination.Progress, 1)
 	go func() {
-		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}},
+		_ = w.driver.Follow(ctx, []origination.OpenCall{{CallID: "old", State: origination.Bridged}},
 			func(p origination.Progress) { ended <- p })
 	}()
 

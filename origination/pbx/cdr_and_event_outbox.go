@@ -28,7 +28,7 @@ const shards = 16
 // outbox publishes the records and events of calls, and retries until it succeeds.
 type outbox struct {
 	records Records
-	shards  [shards]chan record
+	shards  [shards]chan outboxItem
 	metrics *metrics
 	log     *slog.Logger
 
@@ -37,8 +37,8 @@ type outbox struct {
 	fullLogged bool // fullness has been logged
 }
 
-// record is one call record or one event that waits to be published.
-type record struct {
+// outboxItem is one call record or one event that waits to be published.
+type outboxItem struct {
 	accountID string
 	cdr       *event.CDR // nil for an event
 	data      []byte     // of an event, JSON
@@ -47,7 +47,7 @@ type record struct {
 func newOutbox(size int, records Records, m *metrics, log *slog.Logger) *outbox {
 	o := &outbox{records: records, metrics: m, log: log}
 	for i := range o.shards {
-		o.shards[i] = make(chan record, max(size/shards, 1))
+		o.shards[i] = make(chan outboxItem, max(size/shards, 1))
 	}
 	return o
 }
@@ -67,15 +67,15 @@ func (o *outbox) putEvent(key, accountID, eventType string, at time.Time, data m
 		o.log.Error("encoding an event failed", "type", eventType, "error", err)
 		return
 	}
-	o.put(key, record{accountID: accountID, data: body})
+	o.put(key, outboxItem{accountID: accountID, data: body})
 }
 
 func (o *outbox) putCDR(key string, row event.CDR) {
-	o.put(key, record{accountID: row.AccountID, cdr: &row})
+	o.put(key, outboxItem{accountID: row.AccountID, cdr: &row})
 }
 
 // put queues a record without blocking.
-func (o *outbox) put(key string, r record) {
+func (o *outbox) put(key string, r outboxItem) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key)) // never fails
 	o.mu.Lock()
@@ -133,7 +133,7 @@ const (
 	maxRetryPause = 2 * time.Second
 )
 
-func (o *outbox) publish(ctx context.Context, r record) {
+func (o *outbox) publish(ctx context.Context, r outboxItem) {
 	wait := retry.Backoff{First: minRetryPause, Max: maxRetryPause}
 	for {
 		var err error

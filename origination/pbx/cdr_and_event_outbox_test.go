@@ -10,10 +10,10 @@ import (
 )
 
 func TestRecordsAreTriedAgain(t *testing.T) {
-	w := newTestEnvWithPublisher(t, &failing{left: 2})
+	w := newTestEnvWithPublisher(t, &failingRecords{left: 2})
 	b := w.phone("1002")
 	w.originate("1002") // the owner has no phone
-	w.until(origination.Ended)
+	w.awaitState(origination.Ended)
 	b.Register(0)
 	w.stop()
 
@@ -25,13 +25,13 @@ func TestRecordsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// failing publishes nothing for a while.
-type failing struct {
+// failingRecords publishes nothing for a while.
+type failingRecords struct {
 	records
 	left int
 }
 
-func (f *failing) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
+func (f *failingRecords) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
 	f.mu.Lock()
 	f.left--
 	fails := f.left >= 0

@@ -32,10 +32,11 @@ const clickToCall = `{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClick
 // legNumbers are the numbers of a leg's two ends.
 type legNumbers struct{ from, to string }
 
-func (c *call) newCDR(callID, direction string, p legNumbers) *cdrBuilder {
+func (c *call) newCDR(callID, direction string, numbers legNumbers) *cdrBuilder {
 	return &cdrBuilder{call: c, startedAt: time.Now(), row: event.CDR{
 		AccountID: c.accountID, CallID: callID, InteractionID: c.interactionID, Direction: direction,
-		From: p.from, To: p.to, CallerIDNumber: p.from, CalleeIDNumber: p.to, MediaServer: c.driver.config.MediaServer,
+		From: numbers.from, To: numbers.to, CallerIDNumber: numbers.from, CalleeIDNumber: numbers.to,
+		MediaServer: c.driver.config.MediaServer,
 	}}
 }
 

@@ -13,11 +13,11 @@ import (
 )
 
 func TestLocalDestination(t *testing.T) {
-	s := &session{heard: make(chan byte, 1), endSignal: make(chan struct{})}
+	s := &oneShotDestination{heard: make(chan byte, 1), endSignal: make(chan struct{})}
 	w := newTestEnv(t, nil, s)
 	a := w.phone("1001")
 	w.originate("ai-7")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	alice := a.WaitCall()
 	a.Media().SendPackets(0, 0x11, 5)
 
@@ -36,7 +36,7 @@ func TestLocalDestination(t *testing.T) {
 }
 
 func TestLocalDestinationThatIsNotThere(t *testing.T) {
-	w := newTestEnv(t, nil, &session{refuse: fault.NotFound("no such provider")})
+	w := newTestEnv(t, nil, &oneShotDestination{refuse: fault.NotFound("no such provider")})
 	w.phone("1001")
 	w.originate("ai-7")
 
@@ -50,8 +50,8 @@ func TestLocalDestinationThatIsNotThere(t *testing.T) {
 	}
 }
 
-// session is a localcall.Destination that receives one packet and hangs up.
-type session struct {
+// oneShotDestination is a localcall.Destination that receives one packet and hangs up.
+type oneShotDestination struct {
 	refuse    error
 	taken     localcall.Call
 	heard     chan byte
@@ -59,7 +59,7 @@ type session struct {
 	once      sync.Once
 }
 
-func (s *session) Connect(_ context.Context, call localcall.Call) (localcall.Session, error) {
+func (s *oneShotDestination) Connect(_ context.Context, call localcall.Call) (localcall.Session, error) {
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
@@ -68,13 +68,13 @@ func (s *session) Connect(_ context.Context, call localcall.Call) (localcall.Ses
 	return s, nil
 }
 
-func (s *session) Receive(p *rtp.Packet) {
+func (s *oneShotDestination) Receive(p *rtp.Packet) {
 	s.once.Do(func() {
 		s.heard <- p.Payload[0]
 		close(s.endSignal)
 	})
 }
 
-func (s *session) Done() <-chan struct{} { return s.endSignal }
+func (s *oneShotDestination) Done() <-chan struct{} { return s.endSignal }
 
-func (s *session) Cause() sip.Cause { return sip.NormalClearing }
+func (s *oneShotDestination) Cause() sip.Cause { return sip.NormalClearing }

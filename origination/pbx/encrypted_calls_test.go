@@ -29,14 +29,14 @@ func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config
 	}, nil)
 }
 
-// talks lets two connected phones talk and checks what each hears.
-func talks(t *testing.T, a, b *baresip, hz, other float64) {
+// mustTalk lets two connected phones talk and checks what each hears.
+func mustTalk(t *testing.T, a, b *baresip, hz, other float64) {
 	t.Helper()
 	time.Sleep(2500 * time.Millisecond) // of audio
 	a.command("hangup", "")
 	b.wait("CALL_CLOSED")
-	a.hears(other, hz)
-	b.hears(hz, other)
+	a.mustHear(other, hz)
+	b.mustHear(hz, other)
 }
 
 func TestEncryptedPhones(t *testing.T) {
@@ -51,7 +51,7 @@ func TestEncryptedPhones(t *testing.T) {
 		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1;transport=tls")
 		a.wait("CALL_ESTABLISHED")
-		talks(t, a, b, hzA, hzB)
+		mustTalk(t, a, b, hzA, hzB)
 		b.command("dial", "sip:1001@127.0.0.1")
 		b.wait("CALL_ESTABLISHED")
 		b.command("hangup", "")
@@ -64,9 +64,9 @@ func TestEncryptedPhones(t *testing.T) {
 		b := registered(t, w, 5081, "1002", "auto", hzB, encrypted, "tls")
 		plain := registered(t, w, 5091, "1003", "auto", hzB, "pcmu", "udp")
 		w.originate("1002")
-		w.until("bridged")
-		talks(t, a, b, hzA, hzB)
-		w.until("ended")
+		w.awaitState("bridged")
+		mustTalk(t, a, b, hzA, hzB)
+		w.awaitState("ended")
 		plain.command("dial", "sip:1001@127.0.0.1")
 		plain.wait("CALL_CLOSED")
 		a.command("dial", "sip:1003@127.0.0.1;transport=tls")
@@ -79,7 +79,7 @@ func TestEncryptedPhones(t *testing.T) {
 		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu;mediaenc=srtp", "tls")
 		a.command("dial", "sip:1002@127.0.0.1;transport=tls")
 		a.wait("CALL_ESTABLISHED")
-		talks(t, a, b, hzA, hzB)
+		mustTalk(t, a, b, hzA, hzB)
 	})
 
 	t.Run("a phone without TLS gets no keys", func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestATrunkOverTLS(t *testing.T) {
 			_, phone, outside := start(t, c.encryption, testAuthority().dial(), c.far)
 			phone.command("dial", "sip:"+number+"@127.0.0.1;transport=tls")
 			phone.wait("CALL_ESTABLISHED")
-			talks(t, outside, phone, hzB, hzA) // the trunk's side hangs up: its BYE comes over TLS
+			mustTalk(t, outside, phone, hzB, hzA) // the trunk's side hangs up: its BYE comes over TLS
 		})
 	}
 

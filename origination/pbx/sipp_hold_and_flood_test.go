@@ -70,14 +70,14 @@ func TestFloodBySipp(t *testing.T) {
 	}
 
 	w.originate("1002")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	if n := runtime.NumGoroutine(); n > before+300 {
 		t.Errorf("%d goroutines in the flood, %d before", n, before)
 	}
 
 	a.command("hangup", "")
 	b.wait("CALL_CLOSED")
-	if p := w.until(origination.Ended); p.Cause != string(sip.NormalClearing) {
+	if p := w.awaitState(origination.Ended); p.Cause != string(sip.NormalClearing) {
 		t.Errorf("the call ended with %s", p.Cause)
 	}
 	cancel()

@@ -13,13 +13,13 @@ import (
 
 // transfer is an owner's transfer from a local destination to another one.
 type transfer struct {
-	call   *call
-	bridge *bridge
-	owner  *cdrBuilder // of the owner's leg
+	call     *call
+	bridge   *bridge
+	ownerCDR *cdrBuilder // of the owner's leg
 
 	mu     sync.Mutex
 	far    *callSide   // of the other destination; nil until it has answered
-	cdr    *cdrBuilder // of far
+	farCDR *cdrBuilder // of far
 	closed bool        // the call is over, or connected
 }
 
@@ -32,7 +32,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 
 	attempt := c.newAttempt(origination.OriginTransfer)
 	// Without Acquire: the call that is transferred holds its slot.
-	if err := d.admission.Count(ctx, attempt); err != nil {
+	if err := d.admission.CountAttempt(ctx, attempt); err != nil {
 		return err
 	}
 
@@ -43,7 +43,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	}
 
 	for i := range phones {
-		phones[i].cdr.row.OtherLegCallID = t.owner.row.CallID
+		phones[i].cdr.row.OtherLegCallID = t.ownerCDR.row.CallID
 	}
 
 	far, err := d.newSide()
@@ -52,8 +52,8 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 		return &sip.Failure{Cause: sip.SwitchCongestion}
 	}
 
-	reached, err := d.ring(ctx, ringGroup{
-		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.nearFormats())), phones: phones,
+	farCDR, err := d.ring(ctx, ringGroup{
+		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.nearCodecs())), phones: phones,
 		timeout: d.config.RingDestination, onRing: func() {},
 	})
 	if err != nil {
@@ -65,11 +65,11 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	defer t.mu.Unlock()
 
 	if t.closed || t.far != nil {
-		endSide(far, reached, sip.OriginatorCancel)
+		endSide(far, farCDR, sip.OriginatorCancel)
 		return fault.Conflict("the call has ended or is connected to another destination")
 	}
 
-	t.far, t.cdr = far, reached
+	t.far, t.farCDR = far, farCDR
 	return nil
 }
 
@@ -83,14 +83,14 @@ func (t *transfer) answered() bool {
 // them has ended.
 func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.mu.Lock()
-	far, reached := t.far, t.cdr
+	far, farCDR := t.far, t.farCDR
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
 
 	t.bridge.endRingTone(false)
-	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row,
-		func() { t.owner.row.OtherLegCallID = reached.row.CallID })
-	endSide(far, reached, cause)
+	cause := t.call.bridgeSides(ctx, t.bridge, far, &farCDR.row,
+		func() { t.ownerCDR.row.OtherLegCallID = farCDR.row.CallID })
+	endSide(far, farCDR, cause)
 	return cause
 }
 
@@ -100,13 +100,13 @@ func (t *transfer) close() {
 	defer t.mu.Unlock()
 	t.closed = true
 	if t.far != nil {
-		endSide(t.far, t.cdr, sip.OriginatorCancel)
+		endSide(t.far, t.farCDR, sip.OriginatorCancel)
 		t.far = nil
 	}
 }
 
-func endSide(far *callSide, t *cdrBuilder, cause sip.Cause) {
+func endSide(far *callSide, farCDR *cdrBuilder, cause sip.Cause) {
 	far.leg.Hangup(cause)
-	t.publish(far.leg.Cause())
+	farCDR.publish(far.leg.Cause())
 	far.port.Close()
 }

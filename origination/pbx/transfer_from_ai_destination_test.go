@@ -12,12 +12,13 @@ import (
 )
 
 func TestLocalDestinationHandsTheCallOn(t *testing.T) {
-	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
+	h := &transferringDestination{oneShotDestination: oneShotDestination{endSignal: make(chan struct{})},
+		to: make(chan string), errs: make(chan error)}
 	w := newTestEnv(t, nil, h)
 	a, b := w.phone("1001"), w.phone("1002")
 	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 486, "") })
 	w.originate("ai-7")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	alice := a.WaitCall()
 
 	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent,
@@ -64,14 +65,14 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	}
 }
 
-// handing is a localcall.Destination that transfers its call to a given destination.
-type handing struct {
-	session
+// transferringDestination is a localcall.Destination that transfers its call to a given destination.
+type transferringDestination struct {
+	oneShotDestination
 	to   chan string
 	errs chan error
 }
 
-func (h *handing) Connect(ctx context.Context, call localcall.Call) (localcall.Session, error) {
+func (h *transferringDestination) Connect(ctx context.Context, call localcall.Call) (localcall.Session, error) {
 	go func() {
 		for to := range h.to {
 			err := call.Transfer(ctx, to)

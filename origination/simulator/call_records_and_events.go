@@ -17,11 +17,13 @@ const (
 	legDestination = "destination"
 )
 
-// legs is the UUID namespace of leg ids, which are derived from the call's id so that a record created
+// legNamespace is the UUID namespace of leg ids, which are derived from the call's id so that a record created
 // again after a crash is the same record.
-var legs = uuid.MustParse("6f1a1b52-2c0e-4a2b-9d43-1c2f6f6f3c11")
+var legNamespace = uuid.MustParse("6f1a1b52-2c0e-4a2b-9d43-1c2f6f6f3c11")
 
-func (c *call) leg(name string) string { return uuid.NewSHA1(legs, []byte(c.id+"/"+name)).String() }
+func (c *call) leg(name string) string {
+	return uuid.NewSHA1(legNamespace, []byte(c.id+"/"+name)).String()
+}
 
 // rows returns the records of the call's legs.
 func (c *call) rows(cause string) []event.CDR {
