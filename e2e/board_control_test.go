@@ -17,7 +17,8 @@ func TestBoardControl(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	n.cliWith(t, password+"\n", "user", "create", "carla", "--account", "demo", "--role", "supervisor", "--queue",

@@ -28,7 +28,7 @@ const jsWatchShifts = `(() => {
 	shifts.observer.observe({ type: "layout-shift" });
 })()`
 
-// jsReadShifts returns the sum, and what moved, after what has been drawn.
+// jsReadShifts is an expression of the sum and of what moved, once all has been drawn.
 const jsReadShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
 	shifts.add(shifts.observer.takeRecords());
 	return { sum: shifts.sum, moved: shifts.moved };
@@ -143,8 +143,8 @@ func (s *scene) changeEverything(t *testing.T, b *board) {
 	awaitState("ringing agents", "agents.filter((a) => a.state === 'ringing').length === 18")
 	s.post(t, answered...)
 	awaitWaiting(6)
-	s.post(t, s.agentEvent(1, "AGENT_BREAK_START"), s.agentEvent(2, "AGENT_BREAK_START"), s.agentEvent(0, "AGENT_LOGOUT"),
-		s.agentEvent(4, "AGENT_LOGOUT"))
+	s.post(t, s.agentEvent(1, "AGENT_BREAK_START"), s.agentEvent(2, "AGENT_BREAK_START"),
+		s.agentEvent(0, "AGENT_LOGOUT"), s.agentEvent(4, "AGENT_LOGOUT"))
 	awaitState("breaks", "agents.length === 22 && agents.filter((a) => a.state === 'break').length === 2")
 	s.post(t, ended...)
 	awaitWaiting(0)

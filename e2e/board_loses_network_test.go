@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// jsFloorSummary returns a summary of the board's floor: agents, then calls.
+// jsFloorSummary is an expression of a summary of the board's floor: agents, then calls.
 const jsFloorSummary = `[
 	...[...document.querySelectorAll("#agents li[data-tone]")].map((li) => "agent " + li.querySelector(".name").title),
 	...[...document.querySelectorAll("#calls tr[data-tone]")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.querySelector(".queue").title, tr.querySelector(".agent").title].join(" ")),

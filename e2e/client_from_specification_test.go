@@ -25,11 +25,13 @@ import (
 // platformCase is a driver of click to call with a platform that takes every call, and the records
 // that the platform writes of the call's legs.
 type platformCase struct {
-	settings func(t *testing.T) []string                 // names and values in turn
-	format   string                                      // of records
-	records  func(t *testing.T, id string) string        // of the call with the id, a line each; nil: the driver makes them itself
-	answer   func(t *testing.T, n *node) (hangUp func()) // registers phones that answer; nil: the platform has them
-	found    string                                      // what the client prints of the destination's row
+	settings func(t *testing.T) []string // names and values in turn
+	format   string                      // of records
+	// records returns the platform's records of the call with the id, a line each; nil: the driver makes them itself.
+	records func(t *testing.T, id string) string
+	// answer registers phones that answer; nil: the platform has them.
+	answer func(t *testing.T, n *node) (hangUp func())
+	found  string // what the client prints of the destination's row
 }
 
 // platformCases are by the setting origination.driver.

@@ -26,24 +26,24 @@ var goClientDriver = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// libraries runs the client libraries as subscribers of one account on their own server.
-type libraries struct {
+// clientLibraries runs the client libraries as subscribers of one account on their own server.
+type clientLibraries struct {
 	*cluster
-	node    *node
-	account string
-	asks    conformance.Settings // login as the account's user, from the earliest event
-	drivers map[string]*conformance.Driver
-	sent    int // number of events
+	node           *node
+	account        string
+	driverSettings conformance.Settings // login as the account's user, from the earliest event
+	drivers        map[string]*conformance.Driver
+	sent           int // number of events
 }
 
-func newLibraries(t *testing.T, more ...string) *libraries {
+func newLibraries(t *testing.T, more ...string) *clientLibraries {
 	t.Helper()
 	c := embeddedCluster(t, more...)
 	n := c.nodes[0]
 	w := c.account(t, "clients", "demo")
 
-	return &libraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{},
-		asks: conformance.Settings{
+	return &clientLibraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{},
+		driverSettings: conformance.Settings{
 			URL: n.url, CA: filepath.Join(n.dir, "tls", "cert.pem"), Username: w.Username, Password: w.Password,
 			Domain: w.Domain,
 			Since:  "earliest", RetryMin: 20, RetryMax: 200,
@@ -51,7 +51,7 @@ func newLibraries(t *testing.T, more ...string) *libraries {
 }
 
 // start starts the driver of a language.
-func (l *libraries) start(t *testing.T, language string, s conformance.Settings) *conformance.Driver {
+func (l *clientLibraries) start(t *testing.T, language string, s conformance.Settings) *conformance.Driver {
 	t.Helper()
 	driver, err := goClientDriver()
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *libraries) start(t *testing.T, language string, s conformance.Settings)
 }
 
 // startAll starts all drivers, each with a store if stores is a folder.
-func (l *libraries) startAll(t *testing.T, s conformance.Settings, stores string) {
+func (l *clientLibraries) startAll(t *testing.T, s conformance.Settings, stores string) {
 	t.Helper()
 	for _, language := range conformance.Languages {
 		if stores != "" {
@@ -86,24 +86,24 @@ func (l *libraries) startAll(t *testing.T, s conformance.Settings, stores string
 }
 
 // startPaused starts all drivers, which stop reading at the first event.
-func (l *libraries) startPaused(t *testing.T) {
+func (l *clientLibraries) startPaused(t *testing.T) {
 	t.Helper()
 	l.send(t, 1, 0)
-	d := l.start(t, "go", l.asks)
+	d := l.start(t, "go", l.driverSettings)
 	lines, err := d.Await(2*patience, delivered(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	d.Close()
-	asks := l.asks
+	asks := l.driverSettings
 	asks.PauseAt = conformance.IDs(lines)[0]
 	l.startAll(t, asks, "")
 	l.await(t, "the first event", delivered(1))
 }
 
 // send posts events of at least size bytes.
-func (l *libraries) send(t *testing.T, events, size int) {
+func (l *clientLibraries) send(t *testing.T, events, size int) {
 	t.Helper()
 	pad := strings.Repeat("x", size)
 	var body strings.Builder
@@ -119,7 +119,7 @@ func (l *libraries) send(t *testing.T, events, size int) {
 }
 
 // await waits until enough returns true for the lines of each driver.
-func (l *libraries) await(t *testing.T, what string,
+func (l *clientLibraries) await(t *testing.T, what string,
 	enough func([]conformance.Line) bool) map[string][]conformance.Line {
 	t.Helper()
 	all := map[string][]conformance.Line{}
@@ -135,7 +135,7 @@ func (l *libraries) await(t *testing.T, what string,
 }
 
 // sendCommand sends a command to all drivers.
-func (l *libraries) sendCommand(t *testing.T, command string) {
+func (l *clientLibraries) sendCommand(t *testing.T, command string) {
 	t.Helper()
 	for language, d := range l.drivers {
 		if err := d.Do(command); err != nil {
@@ -144,8 +144,8 @@ func (l *libraries) sendCommand(t *testing.T, command string) {
 	}
 }
 
-// closed returns an error until the server has closed the connections of all drivers with a code.
-func (l *libraries) closed(code int) error {
+// checkClosed returns an error until the server has closed the connections of all drivers with a code.
+func (l *clientLibraries) checkClosed(code int) error {
 	series := fmt.Sprintf(`trunkline_fanout_closed_total{code="%d"}`, code)
 	n, err := l.node.metricSum(series)
 	if err == nil && int(n) < len(l.drivers) {
@@ -177,7 +177,7 @@ func driverEnded(lines []conformance.Line) bool {
 }
 
 // checkComplete fails the test unless each driver received all events once, in the same order.
-func (l *libraries) checkComplete(t *testing.T, all map[string][]conformance.Line) {
+func (l *clientLibraries) checkComplete(t *testing.T, all map[string][]conformance.Line) {
 	t.Helper()
 	want := conformance.IDs(all["go"])
 	for language, lines := range all {
@@ -196,9 +196,9 @@ func TestClientsUnderKills(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t)
 	const each = 40
-	l.asks.Since, l.asks.Snapshot = "", true
+	l.driverSettings.Since, l.driverSettings.Snapshot = "", true
 	stores := t.TempDir()
-	l.startAll(t, l.asks, stores)
+	l.startAll(t, l.driverSettings, stores)
 	l.await(t, "the snapshot",
 		func(lines []conformance.Line) bool { return len(conformance.Of(lines, "snapshot")) == 1 })
 	l.send(t, each, 0)
@@ -215,7 +215,7 @@ func TestClientsUnderKills(t *testing.T) {
 	l.sendCommand(t, "stop")
 	all := l.await(t, "its end", driverEnded)
 	l.send(t, each, 0)
-	l.startAll(t, l.asks, stores)
+	l.startAll(t, l.driverSettings, stores)
 
 	for language, lines := range l.await(t, "the events after its restart", delivered(each)) {
 		all[language] = append(all[language], lines...)
@@ -244,7 +244,7 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t, "TRUNKLINE_AUTH_EVENTS_TTL", "3s")
 	l.startPaused(t)
-	eventually(t, "the connections to be closed", func() error { return l.closed(4001) })
+	eventually(t, "the connections to be closed", func() error { return l.checkClosed(4001) })
 	l.send(t, 40, 0)
 	l.sendCommand(t, "resume")
 
@@ -256,7 +256,7 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	l.checkComplete(t, l.await(t, "all events", delivered(l.sent)))
 
 	const life = 8 * time.Second
-	asks := l.asks
+	asks := l.driverSettings
 	asks.Username, asks.Password, asks.Domain = "", "", ""
 
 	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires",
@@ -290,7 +290,7 @@ func TestClientsThatReadSlowly(t *testing.T) {
 		if open, err := l.node.metricSum("trunkline_fanout_connections"); err != nil || open > 0 {
 			l.send(t, 8, 128<<10) // more than the sockets' buffers of some MiB
 		}
-		return l.closed(4008)
+		return l.checkClosed(4008)
 	})
 
 	t.Logf("%d events until then", l.sent)

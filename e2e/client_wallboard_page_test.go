@@ -44,12 +44,12 @@ func TestWallboard(t *testing.T) {
 
 	p := newPage(t)
 	p.open(t, "http://"+address+"/wallboard.html")
-	login := func(agent int) {
+	postLogin := func(agent int) {
 		body := fmt.Sprintf(`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"%d"}}`, agent)
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
 
-	shows := func(agents ...int) {
+	awaitShown := func(agents ...int) {
 		t.Helper()
 		for _, agent := range agents {
 			p.awaitTrue(t, fmt.Sprintf("agent %d", agent),
@@ -57,19 +57,19 @@ func TestWallboard(t *testing.T) {
 		}
 	}
 
-	login(2001) // before the snapshot
+	postLogin(2001) // before the snapshot
 	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+jsString(
 		password)+`; form.requestSubmit(); }`, nil)
 	p.awaitTrue(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
-	shows(2001)
+	awaitShown(2001)
 
 	for agent := 2010; agent <= 2020; agent += 10 {
-		login(agent) // may arrive late
+		postLogin(agent) // may arrive late
 		n.kill(t)
 		p.awaitTrue(t, "the page to notice", `document.getElementById("connection").innerText !== "connected"`)
 		n.start(t)
-		login(agent + 1)
-		shows(2001, agent, agent+1)
+		postLogin(agent + 1)
+		awaitShown(2001, agent, agent+1)
 	}
 
 	p.screenshot(t, "wallboard", 800, 400, "light")

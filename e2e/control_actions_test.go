@@ -16,7 +16,8 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	header := n.dialler(t, "admin").header

@@ -51,7 +51,7 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 // numberMark prefixes the numbers that the shell prints: process ids and exit codes.
 var numberMark = regexp.MustCompile(`\n\x1e(\d+)\n`)
 
-// printNumber prints a number in the shell, which mark finds.
+// printNumber prints a number in the shell, which numberMark finds.
 const printNumber = `printf '\n\036%d\n' `
 
 // printout is the output of a shell from an offset on.

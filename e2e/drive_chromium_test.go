@@ -26,7 +26,7 @@ type page struct {
 	lastCommandID int                // id of the last command
 	replies       map[int]chan reply // by id of their command
 	sockets       []string           // URLs of the opened WebSockets
-	faults        []string           // uncaught exceptions, and violations of the content security policy
+	pageErrors    []string           // uncaught exceptions, and violations of the content security policy
 	trace         []traceEvent       // by busiest
 	traceComplete chan struct{}      // closed when the trace is complete
 }
@@ -154,7 +154,7 @@ func (p *page) listen() {
 		case m.Method == "Runtime.exceptionThrown",
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), `"source":"security"`),
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), "Content Security Policy"):
-			p.faults = append(p.faults, string(m.Params))
+			p.pageErrors = append(p.pageErrors, string(m.Params))
 		}
 		p.mu.Unlock()
 	}
@@ -304,7 +304,7 @@ func (p *page) checkPage(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, one := range p.faults {
+	for _, one := range p.pageErrors {
 		t.Errorf("in the page: %s", one)
 	}
 }

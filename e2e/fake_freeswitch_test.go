@@ -38,7 +38,8 @@ type scriptedSwitch struct {
 
 func newSwitch(t testing.TB) *scriptedSwitch {
 	t.Helper()
-	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], subscribed: map[net.Conn]bool{}, conns: map[net.Conn]bool{}}
+	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], subscribed: map[net.Conn]bool{},
+		conns: map[net.Conn]bool{}}
 	s.start(t)
 	t.Cleanup(s.stop)
 	return s

@@ -147,7 +147,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	token := n.login(t, apiPaths, user("admin"))
 	sub := follow(t, subscription{paths: apiPaths, token: token}, n)

@@ -190,7 +190,8 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 	clock := commonPhase(recorded[0]) - commonPhase(sent[0])
 	for channel, tones := range recorded {
 		for _, at := range tones[1 : len(tones)-1] { // the first and the last may be cut
-			if !slices.ContainsFunc(sent[channel], func(s float64) bool { return phaseDistance(at, s+clock) <= 0.020 }) {
+			if !slices.ContainsFunc(sent[channel],
+				func(s float64) bool { return phaseDistance(at, s+clock) <= 0.020 }) {
 				return fmt.Errorf("channel %d: a tone at %.3f s, the wire at %.3f and %.3f", channel, at, sent[channel],
 					clock)
 			}

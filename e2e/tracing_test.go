@@ -222,7 +222,8 @@ func TestTracing(t *testing.T) {
 		get := out.await(t, trace, clientSpan, "GET /api/v2/recordings/:recording_id")
 		for _, s := range []span{out.await(t, trace, put.id, "recording store"),
 			out.await(t, trace, get.id, "recording open")} {
-			if s.attributes["trunkline.recording.size"] != "16" || s.attributes["trunkline.recording.encrypted"] != "false" {
+			if s.attributes["trunkline.recording.size"] != "16" ||
+				s.attributes["trunkline.recording.encrypted"] != "false" {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -335,7 +336,8 @@ func TestTracingOff(t *testing.T) {
 				have = append(have, h.Key)
 			}
 
-			if !slices.Equal(have, want) || i == 1 && string(records[i].Header("traceparent")) != traceparentOfClient+"-01" {
+			if !slices.Equal(have, want) ||
+				i == 1 && string(records[i].Header("traceparent")) != traceparentOfClient+"-01" {
 				t.Errorf("%s: headers %q, want %q", topic, have, want)
 			}
 		}

@@ -53,7 +53,7 @@ func german(t *testing.T) *number.Plan {
 // TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
 // many as it can; nothing of it reaches the platform.
 func TestTollFraudByREST(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t),
+	d := newLimitedTestNode(t, testdb.SQLite(t),
 		AdmissionConfig{Numbers: german(t), Premium: premiumPatterns(t, "known", `^\+49180`), PerMinute: 30,
 			UserCalls: 5}).run()
 

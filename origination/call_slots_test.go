@@ -19,7 +19,7 @@ import (
 // the platform, or has no id.
 func TestCallsAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := limitedNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()
+		d := newLimitedTestNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()
 		ids := []string{d.place("1002"), d.place("1003"), d.place("1004")}
 		d.platform.reportStates(ids[0], RingingUser, UserAnswered)
 		d.awaitState(ids[0], UserAnswered)
@@ -133,12 +133,12 @@ func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
 
 func TestAdoptedCallsAreCounted(t *testing.T) {
 	at := testdb.SQLite(t)
-	dead := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).runWithoutLease()
+	dead := newLimitedTestNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).runWithoutLease()
 	id := dead.place("1002")
 	dead.platform.reportStates(id, RingingUser)
 	dead.awaitState(id, RingingUser)
 	dead.stop()
-	next := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).run()
+	next := newLimitedTestNode(t, at, AdmissionConfig{UserCalls: 1}, singleNode).run()
 	_, err := next.Originate(t.Context(), next.alice(), "1003", "")
 	wantKind(t, err, fault.KindLimited)
 	next.platform.reportStates(id, Ended)

@@ -35,10 +35,10 @@ type callStore struct {
 	early  earlyProgress
 }
 
-func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) *callStore {
+func newCallStore(maxCalls int, rows rows, publisher Publisher, log *slog.Logger) *callStore {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &callStore{
-		maxCalls: maxCalls, rows: rows, publisher: publish, log: log,
+		maxCalls: maxCalls, rows: rows, publisher: publisher, log: log,
 		onEnded: func(string) {}, onLost: func(string) {},
 		ctx: ctx, cancel: cancel,
 		storeWarning: rate.Sometimes{Interval: warnInterval}, publishWarning: rate.Sometimes{Interval: warnInterval},

@@ -65,7 +65,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
 		mustSucceed(t, err)
-		strict := limitedNode(t, at, AdmissionConfig{Rules: rules}).run()
+		strict := newLimitedTestNode(t, at, AdmissionConfig{Rules: rules}).run()
 		if again, err := strict.originateWithKey("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
 		}
@@ -168,7 +168,7 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 }
 
 func TestRepeatsAreNotLimited(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{PerMinute: 1}).run()
+	d := newLimitedTestNode(t, testdb.SQLite(t), AdmissionConfig{PerMinute: 1}).run()
 	for range 5 {
 		if _, err := d.originateWithKey("k", "1002"); err != nil {
 			t.Fatal(err)

@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
 	mustSucceed(t, err)
 
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
+	d := newLimitedTestNode(t, testdb.SQLite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
 		caller      *identity.Principal

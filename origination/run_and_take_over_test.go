@@ -163,7 +163,7 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 func TestACallThatAnotherNodeHasTakenOverHoldsNoSlot(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		long := func(c *Config) { c.Lease = time.Hour }
-		late := limitedNode(t, at, AdmissionConfig{UserCalls: 2}, long)
+		late := newLimitedTestNode(t, at, AdmissionConfig{UserCalls: 2}, long)
 		mustSucceed(t, late.rows.acquireLease(t.Context(), time.Hour))
 		late.runWithoutLease()
 		lost := late.place("1002")

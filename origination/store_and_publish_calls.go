@@ -129,13 +129,13 @@ func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 // publishStored publishes the stored steps of a call that have not been published.
 func (s *callStore) publishStored(e *storeEntry) error {
 	s.mu.Lock()
-	publish, upTo, events := s.publisher, e.storedSteps, e.progressEvents()
+	publisher, upTo, events := s.publisher, e.storedSteps, e.progressEvents()
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(s.ctx, publishTimeout)
 	defer cancel()
 
-	if err := publish.Publish(ctx, events...); err != nil {
+	if err := publisher.Publish(ctx, events...); err != nil {
 		return err
 	}
 

@@ -36,11 +36,11 @@ type testNode struct {
 // newTestNode makes a node that does not run yet, without limits of calls.
 func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
 	t.Helper()
-	return limitedNode(t, at, AdmissionConfig{}, change...)
+	return newLimitedTestNode(t, at, AdmissionConfig{}, change...)
 }
 
-// limitedNode is newTestNode with limits of calls.
-func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
+// newLimitedTestNode is newTestNode with limits of calls.
+func newLimitedTestNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
 	t.Helper()
 	db := testdb.Open(t, at)
 	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}

@@ -49,9 +49,9 @@ func (c *call) Cause() string {
 	return cmp.Or(c.ownerHangupCause, c.failureCause, origination.CauseLost)
 }
 
-// causeWithoutDialStatus returns the cause of a call whose owner has answered and whose Dial told no DialStatus.
-// Dial sends no event of a channel that it could not call, such as a Local channel to an
-// extension that does not exist.
+// causeWithoutDialStatus returns the cause of a call whose owner has answered and whose Dial has told no DialStatus.
+// A channel of the destination may have been seen all the same: Dial sends no event of one that it could not call,
+// such as a Local channel to an extension that does not exist.
 func (c *call) causeWithoutDialStatus() string {
 	if c.destinationChannelSeen {
 		return "UNALLOCATED_NUMBER"

@@ -66,8 +66,8 @@ func TestCallsInAnyTiming(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, without a filter %t", timing.name, noFilter), func(t *testing.T) {
 				t.Parallel()
 				s := newScripted(t,
-					&scriptedAsterisk{ScriptedPlatform: &drivertest.ScriptedPlatform{Split: timing.split, Pause: timing.pause},
-						noFilter: noFilter})
+					&scriptedAsterisk{noFilter: noFilter,
+						ScriptedPlatform: &drivertest.ScriptedPlatform{Split: timing.split, Pause: timing.pause}})
 				cfg := s.driverConfig()
 				cfg.GoneAfter = time.Minute // the end must be found by events alone
 				d, probe := newDriver(t, cfg)

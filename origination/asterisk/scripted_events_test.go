@@ -80,7 +80,8 @@ func scriptedCalls(t *testing.T) map[string]struct {
 		script []amiMessage
 		want   []string
 	}{
-		"2001": {loadCaptured(t, "talk.ami.txt"), []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		"2001": {loadCaptured(t, "talk.ami.txt"),
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
 		"2004": {remoteFails("BUSY", "17"), []string{ringing, answered, dialling, ended, "USER_BUSY"}},
 		"2005": {remoteFails("NOANSWER", "16"), []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
 		"2006": {remoteFails("NOANSWER", "21"), []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},

@@ -43,9 +43,9 @@ type capturedCall struct {
 }
 
 var (
-	oldOwner = regexp.MustCompile(`origination_uuid=([^,;}]+)`)
-	oldCall  = regexp.MustCompile(`origination_call_id=([^,;}]+)`)
-	anyUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	ownerIDPattern = regexp.MustCompile(`origination_uuid=([^,;}]+)`)
+	callIDPattern  = regexp.MustCompile(`origination_call_id=([^,;}]+)`)
+	anyUUID        = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
 func loadCapturedCall(t testing.TB, name string) capturedCall {
@@ -76,10 +76,10 @@ func loadCapturedCall(t testing.TB, name string) capturedCall {
 
 		if e["Event-Name"] == "BACKGROUND_JOB" {
 			s.job = e["Job-UUID"]
-			if m := oldOwner.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
+			if m := ownerIDPattern.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
 				s.owner = m[1] // captured before the driver's legs were tagged
 			}
-			s.call = oldCall.FindStringSubmatch(e["Job-Command-Arg"])[1]
+			s.call = callIDPattern.FindStringSubmatch(e["Job-Command-Arg"])[1]
 		}
 
 		s.events = append(s.events, e)

@@ -9,7 +9,7 @@ import (
 // FreeSWITCH's names of Q.850 causes, as in hangup_cause.
 const (
 	causeNormal            = "NORMAL_CLEARING"
-	causeAnsweredElsewhere = "LOSE_RACE"        // of a leg: another one was answered first
+	causeAnsweredElsewhere = "LOSE_RACE"        // of a leg: another phone of the owner was answered first
 	causeAnswerTimeout     = "ALLOTTED_TIMEOUT" // of the destination's leg: bridge_answer_timeout
 	causeNoAnswer          = "NO_ANSWER"
 )

@@ -20,15 +20,16 @@ type channelRow struct {
 
 // List implements eventdriver.Platform. At a periodic comparison it also queries sessions-per-second,
 // which can change while the switch runs.
-func (p *platform) List(ctx context.Context, s *connection, reason string) ([]eventdriver.Observation[*call], error) {
+func (p *platform) List(ctx context.Context, conn *connection,
+	reason string) ([]eventdriver.Observation[*call], error) {
 	if reason == eventdriver.ReasonPeriodic {
-		_, err := p.queryRate(ctx, s.Conn)
+		_, err := p.queryRate(ctx, conn.Conn)
 		if err != nil {
 			return nil, err
 		}
 	}
 
-	rows, err := p.listChannels(ctx, s)
+	rows, err := p.listChannels(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +53,8 @@ func (p *platform) List(ctx context.Context, s *connection, reason string) ([]ev
 // listChannels returns all channels with our tag, including those of other nodes' calls. If the switch
 // refuses the command (a restricted user, no core database), the known channels are queried one at a
 // time; calls of an earlier process cannot be found then.
-func (p *platform) listChannels(ctx context.Context, s *connection) ([]channelRow, error) {
-	text, err := s.API(ctx, "show channels like "+tagPrefix+" as json")
+func (p *platform) listChannels(ctx context.Context, conn *connection) ([]channelRow, error) {
+	text, err := conn.API(ctx, "show channels like "+tagPrefix+" as json")
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		p.metrics.withoutTable.Inc()
 		return nil, nil
@@ -112,9 +113,9 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 }
 
 // Exists queries each channel by its id, because the table lags behind.
-func (p *platform) Exists(ctx context.Context, s *connection, channels []string) (bool, error) {
+func (p *platform) Exists(ctx context.Context, conn *connection, channels []string) (bool, error) {
 	for _, channel := range channels {
-		text, err := s.API(ctx, "uuid_exists "+channel)
+		text, err := conn.API(ctx, "uuid_exists "+channel)
 		if strings.TrimSpace(text) == "true" {
 			return true, nil
 		}

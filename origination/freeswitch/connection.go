@@ -23,17 +23,17 @@ func (p *platform) Connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 
-	s := &connection{Conn: conn, domains: make(map[string]string)}
+	connected := &connection{Conn: conn, domains: make(map[string]string)}
 	err = p.subscribe(ctx, conn)
 	if err == nil {
-		s.switchDomain, err = p.queryDomainAndRate(ctx, conn)
+		connected.switchDomain, err = p.queryDomainAndRate(ctx, conn)
 	}
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
 
-	return s, nil
+	return connected, nil
 }
 
 // subscribe subscribes to the events of our calls.
@@ -47,8 +47,8 @@ func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
 	return conn.Subscribe(ctx, "plain", subscribedEvents...)
 }
 
-func (p *platform) Events(s *connection) (events []eventdriver.Observation[*call]) {
-	for _, e := range s.Take() {
+func (p *platform) Events(conn *connection) (events []eventdriver.Observation[*call]) {
+	for _, e := range conn.Take() {
 		events = append(events, p.observe(e))
 	}
 	return events

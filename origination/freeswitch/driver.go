@@ -77,8 +77,8 @@ func (p *platform) Prepare(ctx context.Context, s *connection,
 	}, p.pace.wait(ctx)
 }
 
-func (p *platform) HangUp(ctx context.Context, s *connection, channel string) error {
-	_, err := s.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
+func (p *platform) HangUp(ctx context.Context, conn *connection, channel string) error {
+	_, err := conn.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
 	// the case differs between versions
 	if refusal, ok := errors.AsType[*esl.Refusal](err); ok &&
 		strings.EqualFold(refusal.Reply, "-ERR No such channel!") {

@@ -135,8 +135,8 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t,
-				&scriptedSwitch{ScriptedPlatform: &drivertest.ScriptedPlatform{Pause: timing.pause, Split: timing.split},
-					order: timing.order})
+				&scriptedSwitch{order: timing.order,
+					ScriptedPlatform: &drivertest.ScriptedPlatform{Pause: timing.pause, Split: timing.split}})
 			d, probe, j := follow(t, s.driverConfig())
 
 			for number := range capturedCalls {
@@ -215,8 +215,9 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 
 		if e["Event-Name"] == "CHANNEL_ANSWER" && e["Unique-ID"] == script.owner {
 			for _, name := range []string{"CHANNEL_CREATE", "CHANNEL_ANSWER", "CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
-				forked = append(forked, capturedEvent{"Event-Name": name, "Unique-ID": script.owner, "Hangup-Cause": "LOSE_RACE",
-					"Caller-Channel-Answered-Time": "1795201311720646", "Channel-Call-State": "HANGUP"})
+				forked = append(forked, capturedEvent{"Event-Name": name, "Unique-ID": script.owner,
+					"Hangup-Cause": "LOSE_RACE", "Caller-Channel-Answered-Time": "1795201311720646",
+					"Channel-Call-State": "HANGUP"})
 			}
 		}
 

@@ -8,7 +8,7 @@ import (
 
 // metrics has the metrics that package eventdriver does not have.
 type metrics struct {
-	withoutTable prometheus.Counter
+	withoutTable prometheus.Counter // comparisons for which the switch did not list its channels
 
 	sessionsPerSecond prometheus.Gauge
 	queued            prometheus.Gauge

@@ -27,13 +27,13 @@ const (
 // pacer spaces originations to stay below sessions-per-second. Above it FreeSWITCH refuses new
 // sessions, including those that a call needs after its owner has answered.
 type pacer struct {
-	limiter *rate.Limiter
+	limiter *rate.Limiter // of calls, not of sessions
 	maxWait time.Duration // longest wait of a call
 	metrics *metrics
 	log     *slog.Logger
 
 	mu                sync.Mutex
-	sessionsPerSecond int // per second, from the switch; 0 if unknown
+	sessionsPerSecond int // of the switch; 0 if unknown
 }
 
 func newPacer(maxWait time.Duration, m *metrics, log *slog.Logger) *pacer {

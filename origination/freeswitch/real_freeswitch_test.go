@@ -124,7 +124,8 @@ func noChannels(t *testing.T, p *platform, o origination.Order) {
 			t.Fatal(err)
 		}
 
-		left := slices.ContainsFunc(rows, func(r channelRow) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
+		left := slices.ContainsFunc(rows,
+			func(r channelRow) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
 		if !left {
 			return
 		}

@@ -56,7 +56,7 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 // domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the
 // account's if the switch's directory has the owner in it; else the switch's own if that has the
 // owner; else the account's.
-func (p *platform) domainOf(ctx context.Context, s *connection, accountDomain, extension string) (string, error) {
+func (p *platform) domainOf(ctx context.Context, conn *connection, accountDomain, extension string) (string, error) {
 	if p.cfg.Domain != "" {
 		return p.cfg.Domain, nil
 	}
@@ -68,24 +68,24 @@ func (p *platform) domainOf(ctx context.Context, s *connection, accountDomain, e
 		return "", err
 	}
 
-	if s == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {
+	if conn == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {
 		return accountDomain, nil // without a connection the order fails anyway
 	}
 
-	s.mu.Lock()
-	found := s.domains[accountDomain]
-	s.mu.Unlock()
+	conn.mu.Lock()
+	found := conn.domains[accountDomain]
+	conn.mu.Unlock()
 
 	if found != "" {
 		return found, nil
 	}
 
-	for _, candidate := range []string{accountDomain, s.switchDomain} {
+	for _, candidate := range []string{accountDomain, conn.switchDomain} {
 		if candidate == "" {
 			continue
 		}
 
-		answer, _, err := runAPI(ctx, s.Conn, "user_exists id "+extension+" "+candidate)
+		answer, _, err := runAPI(ctx, conn.Conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
 			return "", fault.Unavailable(err, eventdriver.RetryAfter, "the phone platform did not answer")
 		}
@@ -96,16 +96,16 @@ func (p *platform) domainOf(ctx context.Context, s *connection, accountDomain, e
 
 		p.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain,
 			"domain", candidate)
-		s.mu.Lock()
-		s.domains[accountDomain] = candidate
-		s.mu.Unlock()
+		conn.mu.Lock()
+		conn.domains[accountDomain] = candidate
+		conn.mu.Unlock()
 
 		return candidate, nil
 	}
 
 	p.log.WarnContext(ctx,
 		"owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
-		"account_domain", accountDomain, "switch_domain", s.switchDomain)
+		"account_domain", accountDomain, "switch_domain", conn.switchDomain)
 
 	return accountDomain, nil
 }

@@ -18,7 +18,8 @@ import (
 
 func TestCancel(t *testing.T) {
 	t.Run("a call that is there", func(t *testing.T) {
-		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), hangUpIt)
+		k := newScriptedCrossbar(t, loginExchange("t1"), connectExchange("c1", 202, `{"data":{"call_id":"o1"}}`),
+			hangUpExchange)
 		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)
@@ -27,16 +28,17 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		k.expect(channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
+		k.expect(channelExchange(200, `{"data":{}}`), hangUpExchange, channelExchange(404, `{}`))
 		reported := collectReports(t, d)
 		within(t, "it has ended",
 			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 
 	t.Run("a call that has no channel yet", func(t *testing.T) {
-		missing := hangUpIt
+		missing := hangUpExchange
 		missing.status = 404
-		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), missing)
+		k := newScriptedCrossbar(t, loginExchange("t1"), connectExchange("c1", 202, `{"data":{"call_id":"o1"}}`),
+			missing)
 		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)
@@ -45,7 +47,8 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		k.expect(channelOf(404, `{}`), channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
+		k.expect(channelExchange(404, `{}`), channelExchange(200, `{"data":{}}`), hangUpExchange,
+			channelExchange(404, `{}`))
 		reported := collectReports(t, d)
 		within(t, "it has ended",
 			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
@@ -75,7 +78,8 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		reported := collectReports(t, d, origination.OpenCall{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+		reported := collectReports(t, d,
+			origination.OpenCall{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 		<-history
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -90,15 +94,17 @@ func TestCancel(t *testing.T) {
 	})
 
 	t.Run("an unknown call", func(t *testing.T) {
-		if err := newKazoo(t).newDriver().Cancel(t.Context(), "o2"); fault.KindOf(err) != fault.KindNotFound {
+		err := newScriptedCrossbar(t).newDriver().Cancel(t.Context(), "o2")
+		if fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("got %v", err)
 		}
 	})
 
 	t.Run("refused", func(t *testing.T) {
-		refused := hangUpIt
+		refused := hangUpExchange
 		refused.status = 403
-		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), refused)
+		k := newScriptedCrossbar(t, loginExchange("t1"), connectExchange("c1", 202, `{"data":{"call_id":"o1"}}`),
+			refused)
 		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type scriptedCrossbar struct {
 	script []exchange
 }
 
-func newKazoo(t *testing.T, script ...exchange) *scriptedCrossbar {
+func newScriptedCrossbar(t *testing.T, script ...exchange) *scriptedCrossbar {
 	k := &scriptedCrossbar{t: t, script: script}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
 	t.Cleanup(func() {
@@ -91,31 +91,31 @@ func (k *scriptedCrossbar) newDriver() *Driver {
 	return d
 }
 
-func loginAs(token string) exchange {
+func loginExchange(token string) exchange {
 	return exchange{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201,
 		`{"auth_token":"` + token + `","data":{"account_id":"kz0"}}`}
 }
 
-func provisioned(id string) exchange {
+func provisionExchange(id string) exchange {
 	return exchange{"PUT", "/v2/accounts/kz1/clicktocall",
 		`{"name":"trunkline u1","extension":"1001","presence_id":"1001","dial_first":"extension","auth_required":true,"custom_sip_headers":{"svc_call_type":"clicktocall"}}`,
 		"t1", 201, `{"data":{"id":"` + id + `"},"status":"success"}`}
 }
 
-func connectedAs(id string, status int, answer string) exchange {
+func connectExchange(id string, status int, answer string) exchange {
 	return exchange{"POST", "/v2/accounts/kz1/clicktocall/" + id + "/connect?contact=%2B43+1", `{"contact":"+43 1"}`,
 		"t1", status, answer}
 }
 
-func channelOf(status int, answer string) exchange {
+func channelExchange(status int, answer string) exchange {
 	return exchange{"GET", "/v2/accounts/kz1/channels/o1", "", "t1", status, answer}
 }
 
-func historyOf(answer string) exchange {
+func historyExchange(answer string) exchange {
 	return exchange{"GET", "/v2/accounts/kz1/clicktocall/c1/history", "", "t1", 200, answer}
 }
 
-var hangUpIt = exchange{"POST", "/v2/accounts/kz1/channels/o1", `{"action":"hangup"}`, "t1", 200, `{}`}
+var hangUpExchange = exchange{"POST", "/v2/accounts/kz1/channels/o1", `{"action":"hangup"}`, "t1", 200, `{}`}
 
 func order(resource string) origination.Order {
 	return origination.Order{ID: "ours", AccountID: "demo", UserID: "u1", Extension: "1001", Destination: "+43 1",

@@ -23,52 +23,55 @@ func TestOriginate(t *testing.T) {
 		kind     fault.Kind
 	}{
 		"a first call provisions": {"",
-			[]exchange{loginAs("t1"), provisioned("c1"), connectedAs("c1", 202, accepted)},
+			[]exchange{loginExchange("t1"), provisionExchange("c1"), connectExchange("c1", 202, accepted)},
 			origination.Placed{CallID: "o1", ClickToCallID: "c1"}, ""},
-		"a later one does not": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, accepted)},
+		"a later one does not": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 202, accepted)},
 			origination.Placed{CallID: "o1"}, ""},
 		"the outbound id is the next best": {"c1",
-			[]exchange{loginAs("t1"),
-				connectedAs("c1", 202, `{"data":{"origination_call_id":"","outbound_call_id":"b1","call_id":"l1"}}`)},
+			[]exchange{loginExchange("t1"),
+				connectExchange("c1", 202, `{"data":{"origination_call_id":"","outbound_call_id":"b1","call_id":"l1"}}`)},
 			origination.Placed{CallID: "b1"}, ""},
 		"then the call's": {"c1",
-			[]exchange{loginAs("t1"), connectedAs("c1", 200, `{"data":{"origination_call_id":7,"call_id":"l1"}}`)},
+			[]exchange{loginExchange("t1"), connectExchange("c1", 200, `{"data":{"origination_call_id":7,"call_id":"l1"}}`)},
 			origination.Placed{CallID: "l1"}, ""},
-		"an answer without an id": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, `{"data":{}}`)},
+		"an answer without an id": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 202, `{"data":{}}`)},
 			origination.Placed{}, ""},
-		"an answer without data": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, `{}`)},
+		"an answer without data": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 202, `{}`)},
 			origination.Placed{}, ""},
-		"an answer that is not JSON": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, `<html>`)},
+		"an answer that is not JSON": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 202, `<html>`)},
 			origination.Placed{}, ""},
-		"an empty answer": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, ``)},
+		"an empty answer": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 202, ``)},
 			origination.Placed{}, ""},
-		"data of another shape": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 202, `{"data":"success"}`)},
+		"data of another shape": {"c1",
+			[]exchange{loginExchange("t1"), connectExchange("c1", 202, `{"data":"success"}`)},
 			origination.Placed{}, ""},
 		"an id that cannot be one": {"c1",
-			[]exchange{loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"a b"}}`)}, origination.Placed{},
-			""},
+			[]exchange{loginExchange("t1"), connectExchange("c1", 202, `{"data":{"call_id":"a b"}}`)},
+			origination.Placed{}, ""},
 		"a deleted resource": {"c1",
-			[]exchange{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"),
-				connectedAs("c2", 202, accepted)}, origination.Placed{CallID: "o1", ClickToCallID: "c2"}, ""},
+			[]exchange{loginExchange("t1"), connectExchange("c1", 404, `{}`), provisionExchange("c2"),
+				connectExchange("c2", 202, accepted)}, origination.Placed{CallID: "o1", ClickToCallID: "c2"}, ""},
 		"deleted again": {"c1",
-			[]exchange{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"), connectedAs("c2", 404, `{}`)},
+			[]exchange{loginExchange("t1"), connectExchange("c1", 404, `{}`), provisionExchange("c2"),
+				connectExchange("c2", 404, `{}`)},
 			origination.Placed{ClickToCallID: "c2"}, fault.KindRefused},
 		"a new one that is not there": {"",
-			[]exchange{loginAs("t1"), provisioned("c1"), connectedAs("c1", 404, `{}`)},
+			[]exchange{loginExchange("t1"), provisionExchange("c1"), connectExchange("c1", 404, `{}`)},
 			origination.Placed{ClickToCallID: "c1"}, fault.KindRefused},
 		"refused": {"c1",
-			[]exchange{loginAs("t1"), connectedAs("c1", 400, `{"message":"not in whitelist"}`)}, origination.Placed{},
-			fault.KindRefused},
-		"provisioning refused": {"",
-			[]exchange{loginAs("t1"), {"PUT", "/v2/accounts/kz1/clicktocall", provisioned("").data, "t1", 400, `{}`}},
+			[]exchange{loginExchange("t1"), connectExchange("c1", 400, `{"message":"not in whitelist"}`)},
 			origination.Placed{}, fault.KindRefused},
-		"provisioned without an id": {"", []exchange{loginAs("t1"), provisioned("")}, origination.Placed{},
+		"provisioning refused": {"",
+			[]exchange{loginExchange("t1"),
+				{"PUT", "/v2/accounts/kz1/clicktocall", provisionExchange("").data, "t1", 400, `{}`}},
+			origination.Placed{}, fault.KindRefused},
+		"provisioned without an id": {"", []exchange{loginExchange("t1"), provisionExchange("")}, origination.Placed{},
 			fault.KindRefused},
-		"broken": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 500, `{}`)},
+		"broken": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 500, `{}`)},
 			origination.Placed{}, fault.KindUnavailable},
-		"too much": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 429, `{}`)},
+		"too much": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 429, `{}`)},
 			origination.Placed{}, fault.KindUnavailable},
-		"sent elsewhere": {"c1", []exchange{loginAs("t1"), connectedAs("c1", 307, ``)},
+		"sent elsewhere": {"c1", []exchange{loginExchange("t1"), connectExchange("c1", 307, ``)},
 			origination.Placed{}, fault.KindRefused},
 		"a wrong key": {"c1", []exchange{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 401, `{}`}},
 			origination.Placed{},
@@ -80,15 +83,16 @@ func TestOriginate(t *testing.T) {
 			[]exchange{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `<html>`}}, origination.Placed{},
 			fault.KindUnavailable},
 		"an old token is replaced": {"c1",
-			[]exchange{loginAs("t0"), withOldToken(connectedAs("c1", 401, `{}`)), loginAs("t1"),
-				connectedAs("c1", 202, accepted)},
+			[]exchange{loginExchange("t0"), withOldToken(connectExchange("c1", 401, `{}`)), loginExchange("t1"),
+				connectExchange("c1", 202, accepted)},
 			origination.Placed{CallID: "o1"}, ""},
 		"a new one is not": {"c1",
-			[]exchange{loginAs("t0"), withOldToken(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 401, `{}`)},
+			[]exchange{loginExchange("t0"), withOldToken(connectExchange("c1", 401, `{}`)), loginExchange("t1"),
+				connectExchange("c1", 401, `{}`)},
 			origination.Placed{}, fault.KindRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placed, err := newKazoo(t, c.script...).newDriver().Originate(t.Context(), order(c.resource))
+			placed, err := newScriptedCrossbar(t, c.script...).newDriver().Originate(t.Context(), order(c.resource))
 			if placed != c.want || fault.KindOf(err) != c.kind {
 				t.Errorf("got %+v, %v", placed, err)
 			}
@@ -99,9 +103,9 @@ func TestOriginate(t *testing.T) {
 func withOldToken(e exchange) exchange { e.token = "t0"; return e }
 
 func TestATokenIsAskedForOnce(t *testing.T) {
-	k := newKazoo(t, loginAs("t1"))
+	k := newScriptedCrossbar(t, loginExchange("t1"))
 	for range 10 {
-		k.expect(connectedAs("c1", 202, `{}`))
+		k.expect(connectExchange("c1", 202, `{}`))
 	}
 
 	d := k.newDriver()
@@ -118,7 +122,7 @@ func TestATokenIsAskedForOnce(t *testing.T) {
 }
 
 func TestKazooAway(t *testing.T) {
-	k := newKazoo(t)
+	k := newScriptedCrossbar(t)
 	d := k.newDriver()
 	k.Close()
 	_, err := d.Originate(t.Context(), order("c1"))

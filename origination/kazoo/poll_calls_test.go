@@ -51,12 +51,12 @@ func within(t *testing.T, what string, ok func() bool) {
 }
 
 func TestACallIsFollowed(t *testing.T) {
-	k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`),
-		channelOf(404, `{}`), channelOf(200, `{"data":{"answered":false}}`), channelOf(500, `{}`),
-		channelOf(200, `{"data":{"answered":true}}`),
-		channelOf(200, `{"data":{"answered":true}}`),
-		channelOf(200, `{"data":{"answered":true,"other_leg_call_id":"x"}}`), channelOf(404, `{}`),
-		historyOf(`{"data":[{"call_id":"other","cause":"NO_ANSWER"},{"call_id":"o1","cause":"NORMAL_CLEARING"}]}`))
+	k := newScriptedCrossbar(t, loginExchange("t1"), connectExchange("c1", 202, `{"data":{"call_id":"o1"}}`),
+		channelExchange(404, `{}`), channelExchange(200, `{"data":{"answered":false}}`), channelExchange(500, `{}`),
+		channelExchange(200, `{"data":{"answered":true}}`),
+		channelExchange(200, `{"data":{"answered":true}}`),
+		channelExchange(200, `{"data":{"answered":true,"other_leg_call_id":"x"}}`), channelExchange(404, `{}`),
+		historyExchange(`{"data":[{"call_id":"other","cause":"NO_ANSWER"},{"call_id":"o1","cause":"NORMAL_CLEARING"}]}`))
 	d := k.newDriver()
 	if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestACallIsFollowed(t *testing.T) {
 }
 
 func TestACallOfBeforeGoesOn(t *testing.T) {
-	k := newKazoo(t, loginAs("t1"), channelOf(404, `{}`), historyOf(`not json`))
+	k := newScriptedCrossbar(t, loginExchange("t1"), channelExchange(404, `{}`), historyExchange(`not json`))
 	d := k.newDriver()
 	reported := collectReports(t, d, origination.OpenCall{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 	within(t, "it has ended",

@@ -157,7 +157,7 @@ func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
 // is of the leg.
 func (c *call) bridgeSides(ctx context.Context, b *bridge, far *callSide, recordedLeg *event.CDR,
 	onJoined func()) sip.Cause {
-	recording := c.prepareRecording(ctx, b, recordedLeg, far)
+	recording := c.newRecording(ctx, b, recordedLeg, far)
 	defer recording.End()
 
 	if err := b.connect(ctx, far); err != nil {

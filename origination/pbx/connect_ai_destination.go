@@ -17,7 +17,7 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, ownerCDR, loopbackCD
 	cdr.setClickToCall()
 	cdr.row.OtherLegCallID = ownerCDR.row.CallID
 	b.endRingTone(true)
-	recording := c.prepareRecording(ctx, b, &cdr.row, nil)
+	recording := c.newRecording(ctx, b, &cdr.row, nil)
 	defer recording.End()
 
 	next := &transfer{call: c, bridge: b, ownerCDR: ownerCDR}

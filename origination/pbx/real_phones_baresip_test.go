@@ -230,14 +230,14 @@ func (b *baresip) mustHear(other, own float64) {
 
 const toneOfRinging = 425
 
-// phones starts two, registered.
-func phones(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
+// startTwoBaresips starts two, registered.
+func startTwoBaresips(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
 	t.Helper()
-	return registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"),
-		registered(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
+	return startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"),
+		startRegisteredBaresip(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
 }
 
-func registered(t *testing.T, w *testEnv, port int, user, answer string, hz float64,
+func startRegisteredBaresip(t *testing.T, w *testEnv, port int, user, answer string, hz float64,
 	codecs, transport string) *baresip {
 	t.Helper()
 	b := newBaresip(t, port, user, answer, hz, codecs, transport)
@@ -277,7 +277,7 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("each hears the other, the owner hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "auto")
+		a, b := startTwoBaresips(t, w, "auto")
 		began := time.Now()
 		w.originate("1002")
 		w.awaitState(origination.Bridged)
@@ -296,7 +296,7 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "auto")
+		a, b := startTwoBaresips(t, w, "auto")
 		w.originate("1002")
 		w.awaitState(origination.Bridged)
 		b.command("hangup", "")
@@ -310,7 +310,7 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination rejects", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "manual")
+		a, b := startTwoBaresips(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		b.command("hangup", "") // 486
@@ -324,7 +324,7 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination does not answer", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		_, b := phones(t, w, "manual")
+		_, b := startTwoBaresips(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		must(t, w.driver.Cancel(t.Context(), "call-1"))
@@ -338,8 +338,8 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("over TCP", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "tcp")
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "tcp")
 		w.originate("1002")
 		w.awaitState(origination.Bridged)
 		b.command("hangup", "")
@@ -349,8 +349,8 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("a phone calls a phone, in two laws of G.711", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a := registered(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1")
 		a.wait("CALL_ESTABLISHED")
 		time.Sleep(2500 * time.Millisecond) // of audio

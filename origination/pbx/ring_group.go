@@ -9,7 +9,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// phone is one target to be dialled, and the record of its leg.
+// phone is one target to be dialled, a registered phone or the trunk, and the record of its leg.
 type phone struct {
 	sip.OutgoingCall
 	encryption sip.Encryption

@@ -37,7 +37,7 @@ func TestHoldBySipp(t *testing.T) {
 	}
 
 	w := newTestEnvAt(t, "127.0.0.1:5060", []netip.Prefix{netip.MustParsePrefix("127.0.0.66/32")})
-	registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
+	startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 	scenario, err := filepath.Abs("testdata/hold.xml")
 	must(t, err)
 	output, err := sipp(t.Context(), t, "-sf", scenario, "-i", "127.0.0.66", "-p", "5090", "-s", "1002", "-m", "1",
@@ -53,7 +53,7 @@ func TestFloodBySipp(t *testing.T) {
 	}
 
 	w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-	a, b := phones(t, w, "auto")
+	a, b := startTwoBaresips(t, w, "auto")
 	before := runtime.NumGoroutine()
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -160,6 +160,7 @@ func (k *fakeTopics) published() (got struct {
 	return got
 }
 
+// leg returns the record of a leg. name is o, l or d (owner, loopback, destination) before the call's destination.
 func (k *fakeTopics) leg(t *testing.T, name string) event.CDR {
 	t.Helper()
 	for _, row := range k.published().rows {
