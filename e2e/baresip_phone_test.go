@@ -29,7 +29,7 @@ func (n *node) newPhone(t *testing.T, username, extension string, port, hertz in
 	t.Helper()
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
-	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz),
+	outputOf(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz),
 		"vol", "0.3")
 	n.startPhone(t, p, username, extension, tone)
 	return p
@@ -40,7 +40,7 @@ func (n *node) newBeeper(t *testing.T, username, extension string, port, hertz i
 	t.Helper()
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
-	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone,
+	outputOf(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone,
 		"synth", "0.5", "sine", strconv.Itoa(hertz), "vol", "0.3", "pad", "0", "0.5", "repeat", "179")
 	n.startPhone(t, p, username, extension, tone)
 	return p
@@ -51,8 +51,8 @@ func (n *node) newSpeaker(t *testing.T, username, extension string, port int, se
 	t.Helper()
 	p := &phone{folder: t.TempDir(), port: port}
 	once, speech := filepath.Join(p.folder, "once.wav"), filepath.Join(p.folder, "speech.wav")
-	printed(t, "espeak-ng", "-v", "en-us+f3", "-s", "130", "-w", once, sentence)
-	printed(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim",
+	outputOf(t, "espeak-ng", "-v", "en-us+f3", "-s", "130", "-w", once, sentence)
+	outputOf(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim",
 		"0", "120")
 	n.startPhone(t, p, username, extension, speech)
 	return p

@@ -56,13 +56,13 @@ func TestBoard(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	stopDemo := n.playDemo(t, c.key, 2)
-	token := n.login(t, wsPaths, user("alice").types(everyType...))
+	token := n.login(t, wsPaths, user("alice").types(boardEventTypes...))
 	reference := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, n)
 	reference.awaitCount(t, 25) // so that agents and calls exist before the board is opened
 
 	b := n.newBoard(t)
 	b.view(t, "#events")
-	b.record(t)
+	b.recordShownIDs(t)
 	b.login(t, "alice")
 	b.awaitTrue(t, "events", "document.querySelector('#feed li')")
 	b.testDetails(t)
@@ -170,7 +170,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	want := slices.DeleteFunc(ids(reference.events()), func(id string) bool { return id <= from })
 	slices.Sort(want)
 	want = slices.Compact(want)
-	got := b.recordedIDs(t)
+	got := b.shownIDs(t)
 	if !slices.Equal(got, want) {
 		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v",
 			len(got), len(want), from, subtract(want, got), subtract(got, want))

@@ -124,8 +124,8 @@ func (r *recordingUser) mustHideTone(t *testing.T, p *phone) {
 	tone := filepath.Join(p.folder, "tone.wav")
 
 	pieces := [][]byte{
-		printed(t, "sox", tone, "-t", "raw", "-e", "u-law", "-b", "8", "-", "trim", "1", "0.005"),
-		printed(t, "sox", tone, "-t", "raw", "-e", "signed", "-b", "16", "-", "trim", "1", "0.005"),
+		outputOf(t, "sox", tone, "-t", "raw", "-e", "u-law", "-b", "8", "-", "trim", "1", "0.005"),
+		outputOf(t, "sox", tone, "-t", "raw", "-e", "signed", "-b", "16", "-", "trim", "1", "0.005"),
 	}
 	err := filepath.WalkDir(r.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

@@ -10,7 +10,7 @@ import (
 // Parts that may differ at every run: times, addresses, positions, and words with a digit (ids,
 // keys, figures), except whole numbers below 100,000, which must be equal to the page's. A salt
 // may have no digit by chance.
-var varying = []struct {
+var variableParts = []struct {
 	pattern *regexp.Regexp
 	shape   string // what lineShape puts in its place
 }{
@@ -20,14 +20,14 @@ var varying = []struct {
 	{regexp.MustCompile(`[\pL\d_.+/@%-]*\d[\pL\d_.+/@%-]*=*`), "WORD"},
 }
 
-// small matches the numbers that must be the page's.
-var small = regexp.MustCompile(`^[\d]{1,5}$`)
+// shortNumber matches the numbers that must be the page's.
+var shortNumber = regexp.MustCompile(`^[\d]{1,5}$`)
 
 // lineShape returns a line with placeholders for its variable parts.
 func lineShape(line string) string {
-	for _, v := range varying {
+	for _, v := range variableParts {
 		line = v.pattern.ReplaceAllStringFunc(line, func(found string) string {
-			if small.MatchString(found) {
+			if shortNumber.MatchString(found) {
 				return found
 			}
 			return v.pattern.ReplaceAllString(found, v.shape)

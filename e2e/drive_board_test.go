@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// everyType lists the event types that the board subscribes to.
-var everyType = []string{
+// boardEventTypes lists the event types that the board subscribes to.
+var boardEventTypes = []string{
 	"svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT",
 	"AGENT_STATUS_CHANGE",
 	"AGENT_QUEUE_JOIN", "AGENT_QUEUE_LEAVE", "AGENT_CALL_START", "AGENT_CALL_END", "AGENT_BREAK_START",
@@ -93,8 +93,8 @@ func (b *board) awaitDisconnected(t *testing.T) {
 	b.awaitTrue(t, "the board to notice", "document.getElementById('phase').textContent !== 'Live'")
 }
 
-// record stores the id of every event that the board displays, in the order of display.
-func (b *board) record(t *testing.T) {
+// recordShownIDs stores the id of every event that the board displays, in the order of display.
+func (b *board) recordShownIDs(t *testing.T) {
 	t.Helper()
 	b.mustEval(t, `globalThis.shown = [], globalThis.known = new WeakSet(), void new MutationObserver((changes) => {
 		for (const { addedNodes } of changes) for (const node of addedNodes) {
@@ -105,8 +105,8 @@ func (b *board) record(t *testing.T) {
 	}).observe(document.getElementById("app"), { childList: true, subtree: true })`, nil)
 }
 
-// recordedIDs returns the recorded ids, sorted: ids of one account rise.
-func (b *board) recordedIDs(t *testing.T) []string {
+// shownIDs returns the recorded ids, sorted: ids of one account rise.
+func (b *board) shownIDs(t *testing.T) []string {
 	t.Helper()
 	var list []string
 	b.mustEval(t, "shown", &list)

@@ -201,8 +201,8 @@ func (s *scriptedSwitch) answer(command string) string {
 	return `{"row_count":0}` + "\n"
 }
 
-// subscribedTo holds the prefixes of the captured events of the default subscription.
-var subscribedTo = regexp.MustCompile(
+// subscribedEvent matches the captured events that a feed subscribes to by default.
+var subscribedEvent = regexp.MustCompile(
 	`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
 
 var (
@@ -219,7 +219,7 @@ func (s *scriptedSwitch) newSessionEvents(t testing.TB) (events []string) {
 
 	s.round++
 	for _, line := range lines(readFile(t, capturedFiles["callcenter"])) {
-		if !subscribedTo.MatchString(line) {
+		if !subscribedEvent.MatchString(line) {
 			continue
 		}
 

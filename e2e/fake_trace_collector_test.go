@@ -69,7 +69,7 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 			for _, s := range scope.Spans {
 				about := map[string]string{}
 				for _, a := range slices.Concat(of.Resource.Attributes, s.Attributes) {
-					about[a.Key] = text(a.Value)
+					about[a.Key] = attributeText(a.Value)
 				}
 
 				c.spans = append(c.spans, span{
@@ -84,7 +84,7 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 	}
 }
 
-func text(v *commonpb.AnyValue) string {
+func attributeText(v *commonpb.AnyValue) string {
 	switch v := v.Value.(type) {
 	case *commonpb.AnyValue_StringValue:
 		return v.StringValue
@@ -104,9 +104,9 @@ func (c *collector) receivedSpans() []span {
 }
 
 // find returns the first span that matches.
-func (c *collector) find(suits func(span) bool) (span, bool) {
+func (c *collector) find(matches func(span) bool) (span, bool) {
 	all := c.receivedSpans()
-	at := slices.IndexFunc(all, suits)
+	at := slices.IndexFunc(all, matches)
 	if at < 0 {
 		return span{}, false
 	}

@@ -36,7 +36,7 @@ func (r *recordingUser) login(t *testing.T) {
 // curl sends a request, which must succeed.
 func (r *recordingUser) curl(t *testing.T, args ...string) []byte {
 	t.Helper()
-	return printed(t, r.curlPath,
+	return outputOf(t, r.curlPath,
 		append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
 }
 

@@ -19,8 +19,8 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// printed returns the output of a program, which must succeed.
-func printed(t *testing.T, name string, args ...string) []byte {
+// outputOf returns the output of a program, which must succeed.
+func outputOf(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), name, args...)

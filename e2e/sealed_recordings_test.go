@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// object returns the file of a recording in the store.
-func (r *recordingUser) object(t *testing.T, id string) string {
+// storedFile returns the file of a recording in the store.
+func (r *recordingUser) storedFile(t *testing.T, id string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "recordings", "demo", id+".*"))
 	if err != nil || len(files) != 1 {
@@ -22,11 +22,11 @@ func (r *recordingUser) object(t *testing.T, id string) string {
 	return files[0]
 }
 
-// makeCall records half a minute of a call with sox.
-func makeCall(t *testing.T) (file string, audio []byte) {
+// recordWithSox records half a minute of a call with sox.
+func recordWithSox(t *testing.T) (file string, audio []byte) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "call.wav")
-	printed(t, tool(t, "sox"), "-n", "-r", "8000", "-c", "1", "-b", "16", file,
+	outputOf(t, tool(t, "sox"), "-n", "-r", "8000", "-c", "1", "-b", "16", file,
 		"synth", "30", "pluck", "C3", "synth", "30", "sine", "fmod", "300-700")
 	audio, err := os.ReadFile(file)
 	if err != nil || len(audio) < 400_000 {
@@ -41,15 +41,15 @@ func mustHideAudio(t *testing.T, file, audioFile string) {
 	stringsPath := tool(t, "strings")
 	told := map[string]bool{}
 
-	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", audioFile))) {
+	for line := range strings.Lines(string(outputOf(t, stringsPath, "-n", "8", audioFile))) {
 		told[line] = true
 	}
 
-	if len(told) == 0 || !bytes.Contains(printed(t, stringsPath, "-n", "4", audioFile), []byte("WAVEfmt")) {
+	if len(told) == 0 || !bytes.Contains(outputOf(t, stringsPath, "-n", "4", audioFile), []byte("WAVEfmt")) {
 		t.Error("strings finds nothing in the audio itself: this shows nothing")
 	}
 
-	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", file))) {
+	for line := range strings.Lines(string(outputOf(t, stringsPath, "-n", "8", file))) {
 		if told[line] || strings.Contains(line, "WAVEfmt") {
 			t.Errorf("strings finds %q in %s", line, file)
 		}
@@ -61,15 +61,15 @@ func TestRecordings(t *testing.T) {
 	n := newNode(t, "recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	r := newRecordingUser(t, n)
-	file, audio := makeCall(t)
+	file, audio := recordWithSox(t)
 	listener := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
 
 	first := r.configure(t, `{"enabled":true}`)
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: audio/x-wav", r.recordingURL("call-1"))
-	sealed := r.object(t, "call-1")
+	sealed := r.storedFile(t, "call-1")
 	mustHideAudio(t, sealed, file)
-	r.mustSayStored(t, listener, first)
+	r.mustAnnounceStored(t, listener, first)
 
 	r.configure(t, `{"enabled":true,"key":"the second key, which nobody will guess"}`)
 	second := r.configure(t, `{"enabled":true,"salt":"the third salt","algorithm":"AES-256-CBC"}`)
@@ -87,13 +87,13 @@ func TestRecordings(t *testing.T) {
 	}
 
 	r.mustOpenOffline(t, sealed, audio, first.Config.Key, first.Config.Salt)
-	r.mustMove(t, audio, second)
+	r.mustReseal(t, audio, second)
 	r.mustRotateMasterKey(t)
 	r.mustPlay(t, "call-1", audio)
 }
 
-// mustSayStored waits for the event on the channel, which must contain no secret.
-func (r *recordingUser) mustSayStored(t *testing.T, listener *subscriber, config encryptionConfig) {
+// mustAnnounceStored waits for the event on the channel, which must contain no secret.
+func (r *recordingUser) mustAnnounceStored(t *testing.T, listener *subscriber, config encryptionConfig) {
 	t.Helper()
 	got := listener.awaitCount(t, 1)[0]
 	var data struct {
@@ -129,7 +129,7 @@ func (r *recordingUser) mustPlay(t *testing.T, id string, audio []byte) {
 
 	heard := filepath.Join(t.TempDir(), "heard.wav")
 	r.play(t, id, "-o", heard)
-	if length := strings.TrimSpace(string(printed(t, tool(t, "sox"), "--info", "-D", heard))); length != "30.000000" {
+	if length := strings.TrimSpace(string(outputOf(t, tool(t, "sox"), "--info", "-D", heard))); length != "30.000000" {
 		t.Errorf("%s plays for %s seconds", id, length)
 	}
 }
@@ -154,14 +154,14 @@ func (r *recordingUser) mustOpenOffline(t *testing.T, file string, audio []byte,
 		skipMissingTool(t, fmt.Sprintf("python3 has no package cryptography: %s", out))
 	}
 
-	printed(t, python, "../recording/reader/trunkrec.py", "open", file, opened, "--key", key, "--salt", salt)
+	outputOf(t, python, "../recording/reader/trunkrec.py", "open", file, opened, "--key", key, "--salt", salt)
 	if readFile(t, opened) != string(audio) {
 		t.Error("the second reader opens another audio")
 	}
 }
 
-// mustMove moves the recordings to the newest key while the server runs.
-func (r *recordingUser) mustMove(t *testing.T, audio []byte, newest encryptionConfig) {
+// mustReseal moves the recordings to the newest key while the server runs.
+func (r *recordingUser) mustReseal(t *testing.T, audio []byte, newest encryptionConfig) {
 	t.Helper()
 	if out := r.cli(t, "recording", "reseal"); !strings.HasPrefix(out, "1 recordings") {
 		t.Errorf("recording reseal prints %q", out)
@@ -169,7 +169,7 @@ func (r *recordingUser) mustMove(t *testing.T, audio []byte, newest encryptionCo
 	if m := r.metadata(t, "call-1"); m.KeyVersion != newest.Config.KeyVersion {
 		t.Errorf("after resealing: %+v", m)
 	}
-	r.mustOpenOffline(t, r.object(t, "call-1"), audio, newest.Config.Key, newest.Config.Salt)
+	r.mustOpenOffline(t, r.storedFile(t, "call-1"), audio, newest.Config.Key, newest.Config.Salt)
 }
 
 // mustRotateMasterKey rotates the master key while the server runs; afterwards the old key opens
@@ -201,7 +201,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	n := newNode(t, "crashing recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	r := newRecordingUser(t, n)
-	file, audio := makeCall(t)
+	file, audio := recordWithSox(t)
 	r.configure(t, `{"enabled":true}`)
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("whole"))
 

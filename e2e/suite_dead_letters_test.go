@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// letter is a line of `deadletter list --json`.
-type letter struct {
+// deadLetter is a line of `deadletter list --json`.
+type deadLetter struct {
 	Position string            `json:"position"`
 	Topic    string            `json:"topic"`
 	Kind     string            `json:"kind"`
@@ -22,15 +22,15 @@ type letter struct {
 	Base64   string            `json:"value_base64"`
 }
 
-func (c *cluster) letters(t testing.TB) []letter {
+func (c *cluster) listDeadLetters(t testing.TB) []deadLetter {
 	t.Helper()
-	var all []letter
+	var all []deadLetter
 	for _, line := range lines(c.ingest.cli(t, "deadletter", "list", "--json", "--limit", "1000")) {
 		if line == "" {
 			continue
 		}
 
-		var l letter
+		var l deadLetter
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -41,13 +41,13 @@ func (c *cluster) letters(t testing.TB) []letter {
 	return all
 }
 
-// awaitLetter waits for a dead letter with that value.
-func (c *cluster) awaitLetter(t testing.TB, value string) letter {
+// awaitDeadLetter waits for a dead letter with that value.
+func (c *cluster) awaitDeadLetter(t testing.TB, value string) deadLetter {
 	t.Helper()
-	var found letter
+	var found deadLetter
 	eventually(t, "a dead letter", func() error {
-		all := c.letters(t)
-		at := slices.IndexFunc(all, func(l letter) bool { return string(l.Value) == value })
+		all := c.listDeadLetters(t)
+		at := slices.IndexFunc(all, func(l deadLetter) bool { return string(l.Value) == value })
 		if at < 0 {
 			return fmt.Errorf("not among %d", len(all))
 		}
@@ -63,7 +63,7 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 	const value = `{"Account-ID":"late","Type":"AGENT_LOGIN","n":1}`
 	c.produce(t, kafka.Record{Key: []byte("late"), Value: []byte(value),
 		Headers: []kafka.Header{{Key: "format", Value: []byte("svc.cc")}}})
-	l := c.awaitLetter(t, value)
+	l := c.awaitDeadLetter(t, value)
 	if l.Kind != "unknown_account" || l.Topic != "cc.raw" || l.Key != "late" || l.Headers["format"] != "svc.cc" ||
 		l.Reason == "" {
 		t.Errorf("dead letter %+v", l)

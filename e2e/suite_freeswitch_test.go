@@ -36,7 +36,7 @@ func lines(text string) []string { return strings.Split(strings.TrimSpace(text),
 
 // The expected types of the call center session, in this order; its other records are the
 // switch's own and get the custom type.
-var toldByCallcenter = []string{
+var callcenterEventTypes = []string{
 	"svc_cc_queue_on_agent_state_event", // agent-status-change Available
 	"svc_cc_queue_on_call_event",        // member-queue-start
 	"AGENT_CUSTOM_EVENT",                // members-count
@@ -104,8 +104,8 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 				}
 			}
 
-			if session.name == "callcenter" && !slices.Equal(told, toldByCallcenter) {
-				t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(toldByCallcenter, "\n"))
+			if session.name == "callcenter" && !slices.Equal(told, callcenterEventTypes) {
+				t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(callcenterEventTypes, "\n"))
 			}
 			if session.name == "callcenter" && !slices.Equal(legs, []string{"AGENT_CALL_START", "AGENT_CALL_END"}) {
 				t.Errorf("the agent's leg told %v", legs)

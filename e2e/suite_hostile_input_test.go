@@ -130,7 +130,7 @@ func (c *cluster) testPoison(t *testing.T) {
 	}
 
 	records = append(records, kafka.Record{Key: []byte("poison"), Value: []byte(record("poison", len(poison)))})
-	before := len(c.letters(t))
+	before := len(c.listDeadLetters(t))
 	c.produce(t, records...)
 
 	if got := numbers(t, s.awaitCount(t, len(poison)+1)); !slices.Equal(got, sequence(0, len(poison)+1)) {
@@ -138,7 +138,7 @@ func (c *cluster) testPoison(t *testing.T) {
 	}
 
 	eventually(t, "a dead letter for each", func() error {
-		if n := len(c.letters(t)) - before; n != len(poison) {
+		if n := len(c.listDeadLetters(t)) - before; n != len(poison) {
 			return fmt.Errorf("%d for %d", n, len(poison))
 		}
 		return nil

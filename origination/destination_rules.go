@@ -22,12 +22,12 @@ type patterns struct{ allow, deny []*regexp.Regexp }
 func ParseRules(texts RuleTexts) (*Rules, error) {
 	r := &Rules{accounts: map[string]patterns{}}
 	var err error
-	r.everyone.allow, err = compile(texts.Allow)
+	r.everyone.allow, err = compilePatterns(texts.Allow)
 	if err != nil {
 		return nil, err
 	}
 
-	r.everyone.deny, err = compile(texts.Deny)
+	r.everyone.deny, err = compilePatterns(texts.Deny)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func ParseRules(texts RuleTexts) (*Rules, error) {
 	return r, r.readAccounts(texts.AccountDeny, func(p *patterns) *[]*regexp.Regexp { return &p.deny })
 }
 
-func compile(texts []string) ([]*regexp.Regexp, error) {
+func compilePatterns(texts []string) ([]*regexp.Regexp, error) {
 	var all []*regexp.Regexp
 	for _, text := range texts {
 		one, err := regexp.Compile(text)
@@ -58,7 +58,7 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 			return fmt.Errorf("%q is not written ACCOUNT=PATTERN", text)
 		}
 
-		compiled, err := compile([]string{pattern})
+		compiled, err := compilePatterns([]string{pattern})
 		if err != nil {
 			return err
 		}

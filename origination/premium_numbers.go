@@ -32,7 +32,7 @@ func ParsePremium(texts []string) (*PremiumNumbers, error) {
 			return nil, fmt.Errorf("%q stands alone", premiumNone)
 		case text == premiumNone:
 		default:
-			compiled, err := compile([]string{text})
+			compiled, err := compilePatterns([]string{text})
 			if err != nil {
 				return nil, err
 			}

@@ -24,7 +24,7 @@ func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool,
 		return false, err
 	}
 
-	f.takeEvents() // events that arrived meanwhile: the event of an end is more reliable than a missing channel
+	f.applyArrivedEvents() // events that arrived meanwhile: the event of an end is more reliable than a missing channel
 	for _, channel := range channels {
 		for _, key := range channel.Keys {
 			delete(open, key)

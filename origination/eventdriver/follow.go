@@ -151,9 +151,9 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	for {
 		select {
 		case <-f.conn.Arrived():
-			f.takeEvents()
+			f.applyArrivedEvents()
 		case <-f.conn.Done():
-			f.takeEvents() // events that arrived before the end
+			f.applyArrivedEvents() // events that arrived before the end
 			return "", f.conn.Err()
 		case <-next:
 			return ReasonPeriodic, nil
@@ -165,8 +165,8 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	}
 }
 
-// takeEvents applies the events that have arrived.
-func (f *follower[C, K]) takeEvents() {
+// applyArrivedEvents applies the events that the connection has queued.
+func (f *follower[C, K]) applyArrivedEvents() {
 	for _, e := range f.platform.Events(f.conn) {
 		f.execute(f.apply(e))
 	}

@@ -110,7 +110,7 @@ func (p *pacer) wait(ctx context.Context) error {
 
 // queryRate queries the switch's sessions-per-second and sets the pacer to it.
 func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
-	text, _, err := runAPI(ctx, conn, "status")
+	text, _, err := queryAPI(ctx, conn, "status")
 	if err != nil {
 		return 0, err
 	}

@@ -11,9 +11,9 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// runAPI runs an api command on a connection. ok is false if the switch refuses it; an error is an error
+// queryAPI runs an api command on a connection. ok is false if the switch refuses it; an error is an error
 // of the connection.
-func runAPI(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
+func queryAPI(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
 	text, err = conn.API(ctx, command)
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		return "", false, nil
@@ -25,7 +25,7 @@ func runAPI(ctx context.Context, conn *esl.Conn, command string) (text string, o
 func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
 	attributes := []any{"address", p.cfg.Address}
 	if p.cfg.Domain == "" {
-		text, ok, err := runAPI(ctx, conn, "global_getvar domain")
+		text, ok, err := queryAPI(ctx, conn, "global_getvar domain")
 		if err != nil {
 			return "", err
 		}
@@ -85,7 +85,7 @@ func (p *platform) domainOf(ctx context.Context, conn *connection, accountDomain
 			continue
 		}
 
-		answer, _, err := runAPI(ctx, conn.Conn, "user_exists id "+extension+" "+candidate)
+		answer, _, err := queryAPI(ctx, conn.Conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
 			return "", fault.Unavailable(err, eventdriver.RetryAfter, "the phone platform did not answer")
 		}
