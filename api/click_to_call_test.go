@@ -77,7 +77,7 @@ func (p *fakePlatform) Cancel(_ context.Context, callID string) error {
 	return nil
 }
 
-func (p *fakePlatform) Follow(ctx context.Context, _ []origination.Open, report func(origination.Progress)) error {
+func (p *fakePlatform) Follow(ctx context.Context, _ []origination.OpenCall, report func(origination.Progress)) error {
 	p.report = report
 	close(p.followed)
 	<-ctx.Done()

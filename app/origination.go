@@ -90,7 +90,7 @@ func originationDriver(b *base, phones *phones, ai aiSessions, admission *origin
 
 	// DriverAuto with SIP: registered phones ring, and the simulator has the calls of the other users.
 	ownPBX, err := sipDriver(b, phones, ai, admission, producer)
-	return &origination.Auto{Phones: ownPBX, Simulator: simulatorDriver,
+	return &origination.AutoDriver{Phones: ownPBX, Simulator: simulatorDriver,
 		Registered: phones.server.Registrations.Exist,
 		Simulated:  simulator.Simulated}, err
 }

@@ -66,7 +66,7 @@ func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.A
 		Origin: origination.OriginSIP, CallID: uuid.NewString(), AccountID: caller.AccountID, UserID: caller.UserID,
 		Caller: audit.Caller{Actor: "sip:" + caller.Extension, Address: from.Unmap().String()},
 	}
-	if err := p.Count(ctx, attempt); err != nil {
+	if err := p.CountAttempt(ctx, attempt); err != nil {
 		return nil, err
 	}
 	if err := p.Acquire(ctx, attempt); err != nil {
@@ -86,5 +86,5 @@ func (p phoneAdmission) AdmitTransfer(ctx context.Context, caller sip.User, acco
 	if err := p.CheckDestination(ctx, attempt, destination); err != nil {
 		return err
 	}
-	return p.Count(ctx, attempt)
+	return p.CountAttempt(ctx, attempt)
 }

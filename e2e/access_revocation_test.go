@@ -13,7 +13,7 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "rotating", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	portal := portalOf(t, n.portalTry(t))
+	portal := portalSessionOf(t, n.tryPortalLogin(t))
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob"))})
 
 	logout := func(token string) answer {
@@ -36,7 +36,7 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 		t.Errorf("an earlier key's token: %s", a)
 	}
 
-	portal = portalOf(t, n.portalTry(t))
+	portal = portalSessionOf(t, n.tryPortalLogin(t))
 	n.cli(t, "signingkey", "rotate", "--now")
 	rotated = time.Now()
 
@@ -137,7 +137,7 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 		n.cli(t, "apikey", "create", "--account", "demo", "--scope", "subscribe", "--expires", "90d"))
 	a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key},
 		`{"event_types":["AGENT_LOGIN"]}`)
-	s := n.subscribe(t, subscription{paths: apiPaths, token: portalOf(t, a).AccessToken})
+	s := n.subscribe(t, subscription{paths: apiPaths, token: portalSessionOf(t, a).AccessToken})
 	var keys []struct {
 		ID string `json:"id"`
 	}
@@ -156,12 +156,4 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 		`{}`); a.status != http.StatusUnauthorized {
 		t.Errorf("a login with the deleted key: %s", a)
 	}
-}
-
-func portalOf(t *testing.T, a answer) (s portalSession) {
-	t.Helper()
-	if err := json.Unmarshal(a.body, &s); err != nil || s.AccessToken == "" {
-		t.Fatalf("portal login: %s", a)
-	}
-	return s
 }

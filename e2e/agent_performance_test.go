@@ -64,11 +64,11 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 
 	// Figures of later events follow.
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
-	want := map[performance]bool{}
+	want := map[performanceRow]bool{}
 	for round := range rounds {
 		for agent := range agents {
 			for start := first; !start.Add(15 * time.Minute).After(over); start = start.Add(15 * time.Minute) {
-				row := performance{fmt.Sprintf("agent-%d-%d", round, agent), start.Unix(), 900, 900_000}
+				row := performanceRow{fmt.Sprintf("agent-%d-%d", round, agent), start.Unix(), 900, 900_000}
 				if start.Equal(first) {
 					row.LoggedInMS -= 120_000
 				}
@@ -86,7 +86,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	all.await(t, "the last login", func(got []event) bool {
 		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Data), `"last"`)
 	})
-	ids := map[performance]string{}
+	ids := map[performanceRow]string{}
 
 	received, _ := dropRepeats(asked.events())
 	for _, e := range received {
@@ -118,14 +118,14 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	}
 }
 
-type performance struct {
+type performanceRow struct {
 	AgentID         string `json:"agent_id"`
 	IntervalStart   int64  `json:"interval_start"`
 	IntervalSeconds int64  `json:"interval_seconds"`
 	LoggedInMS      int64  `json:"logged_in_ms"`
 }
 
-func agentRow(t *testing.T, e event) (row performance) {
+func agentRow(t *testing.T, e event) (row performanceRow) {
 	t.Helper()
 	if err := json.Unmarshal(e.Data, &row); err != nil {
 		t.Fatalf("%s: %v", e.Data, err)

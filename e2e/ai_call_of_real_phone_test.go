@@ -10,38 +10,6 @@ import (
 	"time"
 )
 
-// createProvider configures an AI provider of the demo account.
-func (n *node) createProvider(t *testing.T, format string, rate int, address string) (id string) {
-	t.Helper()
-	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
-	for name, value := range n.dialler(t, "admin").header {
-		header[name] = value
-	}
-
-	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, fmt.Sprintf(
-		`{"name":"echo","media":{"audioFormat":%q,"sampleRate":%d},"websocket":{"url":%q,"headers":{"Authorization":"Bearer s3cret"}}}`,
-		format, rate, address))
-	var made struct {
-		ID string `json:"id"`
-	}
-	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated ||
-		strings.Contains(string(a.body), "s3cret") {
-		t.Fatalf("configuring a provider: %v", a)
-	}
-
-	a = n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
-	var report struct {
-		OK     bool     `json:"ok"`
-		Events []string `json:"events"`
-	}
-	if err := json.Unmarshal(a.body, &report); err != nil || !report.OK || report.Events[0] != "start" ||
-		report.Events[len(report.Events)-1] != "hangup" {
-		t.Fatalf("testing it: %v", a)
-	}
-
-	return made.ID
-}
-
 // TestAIProviderWithARealPhone calls `trunkline ai echo` from a phone from Debian, which must
 // receive its own audio, and presses keys; then the same by click to call.
 func TestAIProviderWithARealPhone(t *testing.T) {

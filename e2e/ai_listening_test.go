@@ -30,8 +30,8 @@ func (e event) transcript() (said transcript) {
 	return said
 }
 
-// hear has a provider that listens hear a call, once it is connected.
-func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
+// addListener has a provider that listens hear a call, once it is connected.
+func (n *node) addListener(t *testing.T, callID, provider string) (sessionID string) {
 	t.Helper()
 	var begun struct {
 		SessionID string `json:"session_id"`
@@ -54,8 +54,8 @@ func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
 	return begun.SessionID
 }
 
-// said reports whether words of a track were recognised in a call.
-func said(events []event, session, track, words string) bool {
+// wasTranscribed reports whether words of a track were recognised in a session of a listener.
+func wasTranscribed(events []event, session, track, words string) bool {
 	return slices.ContainsFunc(events, func(e event) bool {
 		s := e.transcript()
 		return s.Event == "call.transcript" && s.SessionID == session && s.Track == track && s.Final &&
@@ -92,10 +92,10 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
 
-	session := n.hear(t, id, listener)
+	session := n.addListener(t, id, listener)
 	channel.await(t, "the words of both phones", func(events []event) bool {
-		return said(events, session, "caller", "where is my parcel") &&
-			said(events, session, "callee", "how can i help")
+		return wasTranscribed(events, session, "caller", "where is my parcel") &&
+			wasTranscribed(events, session, "callee", "how can i help")
 	})
 
 	for _, e := range channel.events() {
@@ -108,8 +108,8 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 
 	alice.command(t, "hangup", "")
 	d.await(t, id, "ended")
-	sphinx.said(t, "hears 1001 1002")
-	sphinx.said(t, "end")
+	sphinx.awaitLine(t, "hears 1001 1002")
+	sphinx.awaitLine(t, "end")
 
 	bot, port := startBot(t, "twilio_pipecat.py", map[string]string{
 		"TOKEN": "bot-secret-1", "REST": n.url, "SSL_CERT_FILE": filepath.Join(n.dir, "tls", "cert.pem"),
@@ -117,7 +117,7 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	})
 	twilio := n.createBot(t, "twilio", "ws://127.0.0.1:"+port+"/media", `{"bot":"sales","queue":"1002"}`)
 	alice.command(t, "dial", "sip:ai-"+twilio+"@127.0.0.1")
-	bot.said(t, "connected sales 1001")
+	bot.awaitLine(t, "connected sales 1001")
 
 	var call transcript
 	channel.await(t, "the bot's session", func(events []event) bool {
@@ -127,17 +127,17 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 		})
 	})
 
-	session = n.hear(t, call.CallID, listener)
+	session = n.addListener(t, call.CallID, listener)
 	channel.await(t, "the caller's words, and the bot's echo", func(events []event) bool {
-		return said(events, session, "caller", "where is my parcel") &&
-			said(events, session, "callee", "where is my parcel")
+		return wasTranscribed(events, session, "caller", "where is my parcel") &&
+			wasTranscribed(events, session, "callee", "where is my parcel")
 	})
 
 	alice.press(t, "1")
-	bot.said(t, "key 1")
+	bot.awaitLine(t, "key 1")
 	alice.press(t, "3")
-	bot.said(t, "key 3")
-	bot.said(t, "stop")
+	bot.awaitLine(t, "key 3")
+	bot.awaitLine(t, "stop")
 
 	channel.await(t, "the transfer", func(events []event) bool {
 		return slices.ContainsFunc(events,
@@ -165,7 +165,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	t.Parallel()
 	bot := listeningBot(t)
 	pbx := newSwitch(t)
-	entry := pbx.entry(switchPassword, 1)
+	entry := pbx.feedEntry(switchPassword, 1)
 	n := newNode(t, "rules", nil)
 	entry["listen_by"] = "uuid_audio_stream {call} start wss" + strings.TrimPrefix(n.url, "https") +
 		"/media/v1/{provider}?token=KEY stereo 8k {metadata}"
@@ -203,11 +203,11 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 		t.Errorf("the transcript: %s", facts)
 	}
 
-	session := n.hear(t, heard.CallID, other)
+	session := n.addListener(t, heard.CallID, other)
 	pbx.awaitOrders(t, 2)
 	pbx.streamLast(t, n, key)
 	channel.await(t, "the second listener's words", func(all []event) bool {
-		return said(all, session, "callee", "caller loud, callee silent")
+		return wasTranscribed(all, session, "callee", "caller loud, callee silent")
 	})
 	a := n.mustCall(t, http.MethodPost, "/api/v2/calls/none/listeners",
 		map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON,

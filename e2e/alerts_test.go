@@ -124,7 +124,8 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 	}
 	began := time.Now()
 
-	longest := func(query string) (of []alert) {
+	// listLongestWait returns the alerts of the list that are of the rule Longest wait.
+	listLongestWait := func(query string) (of []alert) {
 		t.Helper()
 		var page struct{ Data []alert }
 		a := n.mustCall(t, http.MethodGet, "/api/v2/alerts"+query, n.dialler(t, "alice").header, "")
@@ -148,7 +149,7 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 		n.start(t)
 
 		eventually(t, "the alert of "+queue, func() error {
-			if got := longest(""); len(got) != 1 || got[0].Queue != queue || got[0].State != "active" {
+			if got := listLongestWait(""); len(got) != 1 || got[0].Queue != queue || got[0].State != "active" {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil
@@ -159,14 +160,14 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 		n.start(t)
 
 		eventually(t, "its end", func() error {
-			if got := longest(""); len(got) != 0 {
+			if got := listLongestWait(""); len(got) != 0 {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil
 		})
 	}
 
-	listed := longest(
+	listed := listLongestWait(
 		fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", began.Add(-10*time.Minute).Unix(), time.Now().Unix()))
 	if len(listed) != rounds {
 		t.Errorf("the list has %+v", listed)

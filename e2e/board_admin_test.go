@@ -14,29 +14,6 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// fill puts values into fields of the open dialog or the page, by their names.
-func (b *board) fill(t testing.TB, form string, values map[string]string) {
-	t.Helper()
-	for name, value := range values {
-		selector := form + " [name=" + quote(name) + "]"
-		b.awaitTrue(t, "the field "+name, "document.querySelector("+quote(selector)+")")
-		b.mustEval(t, set(selector, value), nil)
-	}
-}
-
-// secretShown returns a text that is shown once.
-func (b *board) secretShown(t testing.TB) (text string) {
-	t.Helper()
-	b.awaitTrue(t, "a secret", "document.querySelector('dialog .once code')")
-	b.mustEval(t, "document.querySelector('dialog .once code').textContent", &text)
-	return text
-}
-
-func (b *board) awaitNoDialog(t testing.TB) {
-	t.Helper()
-	b.awaitTrue(t, "the dialog to be closed", "!document.querySelector('dialog')")
-}
-
 // TestBoardAdministration does with every resource of the administration what an operator does:
 // search, create, change and undo, test, delete, and read what was refused at its field.
 func TestBoardAdministration(t *testing.T) {
@@ -55,10 +32,10 @@ func TestBoardAdministration(t *testing.T) {
 		b.checkAccess(t, what)
 	}
 
-	has := func(what string, texts ...string) {
+	awaitTexts := func(what string, texts ...string) {
 		t.Helper()
 		for _, text := range texts {
-			b.awaitTrue(t, what+": "+text, "document.querySelector('#admin').textContent.includes("+quote(text)+")")
+			b.awaitTrue(t, what+": "+text, "document.querySelector('#admin').textContent.includes("+jsString(text)+")")
 		}
 	}
 
@@ -78,7 +55,7 @@ func TestBoardAdministration(t *testing.T) {
 		`document.querySelector("dialog [name=domain]").getAttribute("aria-invalid") === "true" && document.activeElement.name === "domain"`)
 	b.fill(t, "dialog", map[string]string{"domain": "board-branch.demo.local", "time_zone": "Europe/Berlin"})
 	b.pressNamed(t, "Create account")
-	has("accounts", "Board Branch was created", "Europe/Berlin")
+	awaitTexts("accounts", "Board Branch was created", "Europe/Berlin")
 	check("accounts")
 	b.view(t, "#admin/users")
 	b.awaitTrue(t, "the account to choose", "document.querySelector('#admin-account')?.options.length === 2")
@@ -98,14 +75,14 @@ func TestBoardAdministration(t *testing.T) {
 
 	b.pressNamed(t, "Done")
 	b.awaitNoDialog(t)
-	has("users", "7001", "Supervisor", "sales")
+	awaitTexts("users", "7001", "Supervisor", "sales")
 	b.pressNamed(t, "anna")
 	b.fill(t, "dialog", map[string]string{"presence_id": "7002", "queue_ids": "support"})
 	b.pressNamed(t, "Save")
 	b.awaitNoDialog(t)
-	has("users", "anna was changed", "7002", "support")
+	awaitTexts("users", "anna was changed", "7002", "support")
 	b.pressNamed(t, "Undo")
-	has("users", "Undone", "7001", "sales")
+	awaitTexts("users", "Undone", "7001", "sales")
 	b.pressNamed(t, "anna")
 	b.fill(t, "dialog", map[string]string{"name": "desk"})
 	b.pressNamed(t, "Add a phone")
@@ -146,7 +123,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Delete …")
 	b.fill(t, "dialog", map[string]string{"typed": "berta"})
 	b.pressNamed(t, "Delete berta")
-	has("users", "berta was deleted")
+	awaitTexts("users", "berta was deleted")
 
 	// The key of a customer's system that reads the calls of one agent.
 	b.view(t, "#admin/keys")
@@ -165,7 +142,7 @@ func TestBoardAdministration(t *testing.T) {
 	}
 
 	b.pressNamed(t, "Done")
-	has("keys", "CRM", "Agent: 1002")
+	awaitTexts("keys", "CRM", "Agent: 1002")
 
 	// A webhook, a provider, thresholds and the encryption.
 	b.view(t, "#admin/webhooks")
@@ -175,7 +152,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Create webhook")
 	b.secretShown(t)
 	b.pressNamed(t, "Done")
-	has("webhooks", "https://crm.example.com/hook", "queue.*", "Active")
+	awaitTexts("webhooks", "https://crm.example.com/hook", "queue.*", "Active")
 	b.pressNamed(t, "https://crm.example.com/hook")
 	b.pressNamed(t, "Send a test")
 	b.awaitTrue(t, "why it is not delivered", "document.querySelector('dialog').textContent.includes('Failed: ')")
@@ -186,7 +163,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.fill(t, "dialog",
 		map[string]string{"name": "Echo", "websocket.url": "wss://127.0.0.1:1/", "media.audioFormat": "g711_ulaw"})
 	b.pressNamed(t, "Create provider")
-	has("providers", "Echo was created", "g711_ulaw, 8000 Hz")
+	awaitTexts("providers", "Echo was created", "g711_ulaw, 8000 Hz")
 	b.pressNamed(t, "Echo")
 	b.pressNamed(t, "Test")
 	b.awaitTrue(t, "why it does not work", "document.querySelector('dialog').textContent.includes('Failed: ')")
@@ -198,17 +175,17 @@ func TestBoardAdministration(t *testing.T) {
 	b.view(t, "#admin/queues")
 	b.fill(t, "#queue-thresholds", map[string]string{"rows.0.service_level_seconds": "30"})
 	b.pressNamed(t, "Save")
-	has("thresholds", "Saved")
+	awaitTexts("thresholds", "Saved")
 	check("thresholds")
 	b.view(t, "#admin/encryption")
 	b.pressNamed(t, "Read the configuration")
-	has("encryption", "not encrypted (never configured)")
+	awaitTexts("encryption", "not encrypted (never configured)")
 	const own = "a key of at least 32 characters, for a test"
 	b.mustEval(t, "document.querySelector('#admin [name=enabled]').click()", nil)
 	b.fill(t, "#admin", map[string]string{"key": own})
 	b.pressNamed(t, "Save")
-	has("encryption", "sealed")
-	shows := "document.documentElement.textContent.includes(" + quote(own) + ")"
+	awaitTexts("encryption", "sealed")
+	shows := "document.documentElement.textContent.includes(" + jsString(own) + ")"
 	b.awaitTrue(t, "the key, masked", "!("+shows+")")
 	b.pressNamed(t, "Show key")
 	b.awaitTrue(t, "the key", shows)
@@ -225,7 +202,8 @@ func TestBoardAdministration(t *testing.T) {
 	c.produce(t, kafka.Record{Key: []byte("demo"), Value: []byte(`{"type":"AGENT_DANCE"}`),
 		Headers: []kafka.Header{{Key: "format", Value: []byte("generic")}}})
 
-	open := func(before string) (position string) {
+	// openLetter opens the first dead letter in the list, once that is another than before.
+	openLetter := func(before string) (position string) {
 		t.Helper()
 		eventually(t, "a dead letter", func() error {
 			b.view(t, "#admin/users")
@@ -253,22 +231,22 @@ func TestBoardAdministration(t *testing.T) {
 		return position
 	}
 
-	first := open("")
+	first := openLetter("")
 	check("dead letter")
 	b.pressNamed(t, "Send again")
 	b.awaitTrue(t, "that it was sent", "document.querySelector('dialog').textContent.includes('It was sent again')")
 	b.pressNamed(t, "Close")
-	second := open(first)
+	second := openLetter(first)
 	b.pressNamed(t, "Delete …")
 	b.pressNamed(t, "Delete "+second)
-	has("dead letters", second+" was deleted", "No dead letter yet")
+	awaitTexts("dead letters", second+" was deleted", "No dead letter yet")
 	check("dead letters")
 
 	// What is recorded; a recording is heard and held.
 	b.view(t, "#admin/policy")
 	b.fill(t, "#admin", map[string]string{"mode": "on_demand", "retention_days": "30"})
 	b.pressNamed(t, "Save")
-	has("policy", "Saved.")
+	awaitTexts("policy", "Saved.")
 	check("policy")
 	audioHead := binary.LittleEndian.AppendUint32([]byte("RIFF"), 36+32000)
 	audioHead = append(audioHead,
@@ -293,11 +271,11 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Delete …")
 	b.fill(t, "dialog", map[string]string{"typed": "heard"})
 	b.pressNamed(t, "Delete heard")
-	has("recordings", "heard was deleted")
+	awaitTexts("recordings", "heard was deleted")
 
 	// The audit log, searched.
 	b.view(t, "#admin/audit?q=apikey.create")
-	has("audit", "apikey.create", "admin")
+	awaitTexts("audit", "apikey.create", "admin")
 	b.awaitTrue(t, "only what matches",
 		"[...document.querySelectorAll('#admin tbody tr')].every((tr) => tr.textContent.includes('apikey.create'))")
 	check("audit")
@@ -321,7 +299,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.awaitTrue(t, "the rule for logins", "document.querySelector('dialog').textContent.includes('Saved.')")
 	b.fill(t, "dialog", map[string]string{"name": "Board Branch"})
 	b.pressFirst(t, "dialog form:has([name=domain]) [type=submit]")
-	has("accounts", "Board Branch was changed")
+	awaitTexts("accounts", "Board Branch was changed")
 	b.pressNamed(t, "Board Branch")
 	b.pressNamed(t, "Delete …")
 	b.awaitTrue(t, "what will go",
@@ -332,7 +310,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.awaitTrue(t, "the refusal", "document.querySelector('dialog .bad')")
 	b.fill(t, "dialog", map[string]string{"typed": "Board Branch"})
 	b.pressNamed(t, "Delete Board Branch")
-	has("accounts", "Board Branch was deleted")
+	awaitTexts("accounts", "Board Branch was deleted")
 
 	if a := login("anna", secret, "board-branch.demo.local"); a.status != http.StatusUnauthorized {
 		t.Errorf("a user of a deleted account: %s", a)
@@ -345,7 +323,7 @@ func TestBoardAdministration(t *testing.T) {
 // pressFirst presses what a selector finds.
 func (b *board) pressFirst(t testing.TB, selector string) {
 	t.Helper()
-	find := "document.querySelector(" + quote(selector) + ")"
+	find := "document.querySelector(" + jsString(selector) + ")"
 	b.awaitTrue(t, selector, find)
 	b.mustEval(t, find+".click()", nil)
 }
@@ -360,14 +338,14 @@ func (b *board) changeAndDelete(t testing.TB, list, name, field, value, typed st
 	b.awaitNoDialog(t)
 	b.pressNamed(t, value)
 	b.pressNamed(t, "Delete …")
-	b.awaitTrue(t, "what will go", "document.querySelector('.lost')?.textContent.includes("+quote(typed)+")")
+	b.awaitTrue(t, "what will go", "document.querySelector('.lost')?.textContent.includes("+jsString(typed)+")")
 	b.fill(t, "dialog", map[string]string{"typed": "something else"})
 	b.pressNamed(t, "Delete "+value)
 	b.awaitTrue(t, "the refusal", "document.querySelector('dialog .bad')")
 	b.fill(t, "dialog", map[string]string{"typed": typed})
 	b.pressNamed(t, "Delete "+value)
 	b.awaitTrue(t, "its deletion",
-		"document.querySelector('#admin').textContent.includes("+quote(value+" was deleted")+")")
+		"document.querySelector('#admin').textContent.includes("+jsString(value+" was deleted")+")")
 }
 
 // notAdministration has the operations that are not the administration's, and where people find them.
@@ -421,7 +399,7 @@ func (n *node) mustHaveUsedEveryResource(t *testing.T) {
 			}
 
 			route := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
-			used, err := n.value(
+			used, err := n.metricSum(
 				fmt.Sprintf(`trunkline_api_requests_total{method=%q,route=%q,status="2xx"}`, strings.ToUpper(method),
 					route))
 			if err != nil || used == 0 {

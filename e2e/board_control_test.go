@@ -17,7 +17,8 @@ func TestBoardControl(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	n.cliWith(t, password+"\n", "user", "create", "carla", "--account", "demo", "--role", "supervisor", "--queue",
@@ -41,7 +42,7 @@ func TestBoardControl(t *testing.T) {
 	b.press(t, "Enter")
 	b.awaitTrue(t, "that this switch has no reasons",
 		"document.querySelector('dialog').textContent.includes('has no reasons of breaks')")
-	b.mustEval(t, set("dialog [name=reason]", "")+"document.querySelector('dialog [name=reason]').focus()", nil)
+	b.mustEval(t, jsSetField("dialog [name=reason]", "")+"document.querySelector('dialog [name=reason]').focus()", nil)
 	b.press(t, "Enter")
 	b.awaitTrue(t, "what was asked, on the tile that has not changed",
 		asked+" === 'Asked: Break' && "+tile("available"))
@@ -81,7 +82,7 @@ func TestBoardControlOfCalls(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1),
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1),
 			"TRUNKLINE_ORIGINATION_DENY": "^0900"})
 	n.start(t)
 	n.awaitFeeds(t, 1)
@@ -148,11 +149,4 @@ func TestBoardControlOfCalls(t *testing.T) {
 	}
 
 	b.checkPage(t)
-}
-
-// lastOrder returns the last command that changes something.
-func (s *scriptedSwitch) lastOrder() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.orders[len(s.orders)-1]
 }

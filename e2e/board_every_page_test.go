@@ -54,7 +54,7 @@ func TestBoardPages(t *testing.T) {
 	b.awaitLive(t) // without a new login
 
 	b.view(t, "#phone")
-	b.awaitTrue(t, "the phone", onField("number"))
+	b.awaitTrue(t, "the phone", jsFieldHasFocus("number"))
 	check("phone")
 	b.testDescriptions(t, check)
 
@@ -68,13 +68,14 @@ func TestBoardPages(t *testing.T) {
 
 func (b *board) testWrongPassword(t *testing.T) {
 	t.Helper()
-	b.awaitTrue(t, "the login", onField("username"))
-	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]",
-		"wrong")+set("#login [name=domain]", "demo.local")+
+	b.awaitTrue(t, "the login", jsFieldHasFocus("username"))
+	b.mustEval(t, jsSetField("#login [name=username]", "admin")+jsSetField("#login [name=password]",
+		"wrong")+jsSetField("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitTrue(t, "the refusal", "document.querySelector('#login .output.bad')")
 	for _, name := range []string{"domain", "password", "username"} {
-		b.mustEval(t, set("#login [name="+name+"]", "")+"document.querySelector('#login [name="+name+"]').focus()", nil)
+		b.mustEval(t,
+			jsSetField("#login [name="+name+"]", "")+"document.querySelector('#login [name="+name+"]').focus()", nil)
 	}
 }
 
@@ -83,13 +84,13 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	t.Helper()
 	const evil = `<img src=x onerror="globalThis.harmed=true"><script>harmed=true</script>`
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
-		`{"type":"AGENT_LOGIN","data":{"agent_id":`+quote(evil)+`,"state":`+quote(evil)+`}}`, 1)
+		`{"type":"AGENT_LOGIN","data":{"agent_id":`+jsString(evil)+`,"state":`+jsString(evil)+`}}`, 1)
 	b.view(t, "#floor")
 	b.awaitTrue(t, "the agent",
-		`[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+quote(evil)+`)`)
+		`[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+jsString(evil)+`)`)
 	b.view(t, "#events")
 	b.awaitTrue(t, "the events", "document.getElementById('feed-text')")
-	b.mustEval(t, set("#feed-text", "onerror"), nil)
+	b.mustEval(t, jsSetField("#feed-text", "onerror"), nil)
 	b.awaitTrue(t, "the event alone", "document.querySelectorAll('#feed li').length === 1")
 	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
 	b.awaitTrue(t, "its details", "document.querySelector('#feed pre')")
@@ -101,7 +102,7 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 		t.Error("an event's text became HTML")
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`,
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+jsString(evil)+`}}`,
 		1)
 }
 
@@ -121,4 +122,21 @@ func (b *board) testDescriptions(t *testing.T, check func(string)) {
 
 		check(path)
 	}
+}
+
+// testExplain opens an event and its explanation, which must list the board's own connection.
+func (b *board) testExplain(t *testing.T) {
+	t.Helper()
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
+	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
+	b.awaitTrue(t, "the button",
+		"[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
+	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()",
+		nil)
+	b.awaitTrue(t, "the explanation", `(() => {
+		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
+		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
+	})()`)
+	b.mustEval(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil)
 }

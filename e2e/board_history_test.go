@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// figuresCall posts a call of a queue from its entry: answered by an agent after a wait, or
+// queueCallEvents posts a call of a queue from its entry: answered by an agent after a wait, or
 // abandoned without an agent.
-func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.Duration) string {
+func queueCallEvents(queue, call, agent string, entered time.Time, wait, talk time.Duration) string {
 	step := func(event, agent string, at time.Time) string {
 		return fmt.Sprintf(
 			`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":%q,"agent_id":%q}}`,
@@ -35,7 +35,7 @@ func TestBoardHistory(t *testing.T) {
 	n := c.nodes[0]
 	b := n.newBoard(t)
 	b.view(t, "#history")
-	b.awaitTrue(t, "the login", onField("username"))
+	b.awaitTrue(t, "the login", jsFieldHasFocus("username"))
 	b.mustEval(t, "location.hash = '#history'", nil)
 	b.login(t, "alice")
 	b.awaitTrue(t, "that there are no figures",
@@ -67,7 +67,7 @@ func TestBoardHistory(t *testing.T) {
 		}
 
 		events = append(events,
-			figuresCall(queue, fmt.Sprint("call-", i), agent, yesterday.Add(time.Duration(i)*time.Minute), wait,
+			queueCallEvents(queue, fmt.Sprint("call-", i), agent, yesterday.Add(time.Duration(i)*time.Minute), wait,
 				20*time.Second))
 	}
 
@@ -77,7 +77,7 @@ func TestBoardHistory(t *testing.T) {
 		nil)
 	number := func(title string) string {
 		return `[...document.querySelectorAll("#history .figure")].find((one) => one.querySelector("h2").textContent === ` +
-			quote(title) + `)?.querySelector(".number").textContent`
+			jsString(title) + `)?.querySelector(".number").textContent`
 	}
 
 	const ofIntervals = "[...document.querySelectorAll('details tbody tr')]" +

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// watchShifts begins to add up the shifts of the layout, with what moved.
-const watchShifts = `(() => {
+// jsWatchShifts begins to add up the shifts of the layout, with what moved.
+const jsWatchShifts = `(() => {
 	globalThis.shifts?.observer.disconnect();
 	const shifts = globalThis.shifts = { sum: 0, moved: [] };
 	const place = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(",");
@@ -28,20 +28,20 @@ const watchShifts = `(() => {
 	shifts.observer.observe({ type: "layout-shift" });
 })()`
 
-// readShifts returns the sum, and what moved, after what has been drawn.
-const readShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
+// jsReadShifts is an expression of the sum and of what moved, once all has been drawn.
+const jsReadShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
 	shifts.add(shifts.observer.takeRecords());
 	return { sum: shifts.sum, moved: shifts.moved };
 })`
 
-// checkShifts checks that the layout has not shifted since watchShifts, with what moved.
+// checkShifts checks that the layout has not shifted since jsWatchShifts, with what moved.
 func (b *board) checkShifts(t *testing.T, what string) {
 	t.Helper()
 	var got struct {
 		Sum   float64
 		Moved []string
 	}
-	b.mustEval(t, readShifts, &got)
+	b.mustEval(t, jsReadShifts, &got)
 	t.Logf("%s: the layout shifts by %.4f", what, got.Sum)
 
 	if got.Sum >= 0.01 {
@@ -53,24 +53,26 @@ func (b *board) checkShifts(t *testing.T, what string) {
 // scene is a contact center whose events change everything that a page shows of it.
 type scene struct {
 	c     *cluster
-	calls int
+	calls int // so far, for their ids
 }
 
 const sceneQueues, sceneAgents = 8, 24
 
-func (s *scene) agent(i int, format string) string {
+// agentEvent returns an event of an agent, such as AGENT_LOGIN.
+func (s *scene) agentEvent(number int, eventType string) string {
 	return fmt.Sprintf(`{"type":%q,"data":{"agent_id":"%d","agent_name":"Agent Number-%02d","queue_id":"Support-%d"}}`,
-		format, 3000+i, i, i%sceneQueues)
+		eventType, 3000+number, number, number%sceneQueues)
 }
 
-func (s *scene) call(event string, queue, call, agent int, entered time.Time) string {
-	who := ""
+// callEvent returns an event of a call in a queue: a step such as "entered" at a time, with an agent (-1: none).
+func (s *scene) callEvent(step string, queue, call, agent int, at time.Time) string {
+	agentID := ""
 	if agent >= 0 {
-		who = fmt.Sprint(3000 + agent)
+		agentID = fmt.Sprint(3000 + agent)
 	}
 	return fmt.Sprintf(
 		`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":"Support-%d","call_id":"call-%d","agent_id":%q,"caller":"+4930%d"}}`,
-		entered.Unix(), event, queue, call, who, 100000+call)
+		at.Unix(), step, queue, call, agentID, 100000+call)
 }
 
 func (s *scene) post(t *testing.T, events ...string) {
@@ -78,36 +80,37 @@ func (s *scene) post(t *testing.T, events ...string) {
 	s.c.ingest.postAccepted(t, s.c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 }
 
-// play has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and callers hang
-// up. After each step it waits until the page has what the step changed.
-func (s *scene) play(t *testing.T, b *board) {
+// changeEverything has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and
+// callers hang up. After each step it waits until the page has what the step changed.
+func (s *scene) changeEverything(t *testing.T, b *board) {
 	t.Helper()
-	shows := func(what, of string) {
+	// awaitState waits until condition, an expression of agents, calls and queues, holds for the page's state.
+	awaitState := func(what, condition string) {
 		t.Helper()
 		eventually(t, what, func() error {
-			var has string
-			b.mustEval(t, `import("/board/state.js").then(({ floor: { value: { agents, calls, queues } } }) => `+of+
+			var otherwise string // what the state is
+			b.mustEval(t, `import("/board/state.js").then(({ floor: { value: { agents, calls, queues } } }) => `+condition+
 				` ? "" : JSON.stringify([agents.map((a) => a.id + " " + a.state), queues.map((q) => q.id + " " + q.waiting)]))`,
-				&has)
+				&otherwise)
 
-			if has != "" {
-				return fmt.Errorf("the page has %s", has)
+			if otherwise != "" {
+				return fmt.Errorf("the page has %s", otherwise)
 			}
 
 			return nil
 		})
 
-		b.mustEval(t, readShifts, nil)
+		b.mustEval(t, jsReadShifts, nil)
 	}
 
-	waiting := func(n int) {
+	awaitWaiting := func(n int) {
 		t.Helper()
-		shows("callers who wait", fmt.Sprintf("queues.reduce((sum, q) => sum + q.waiting, 0) === %d", n))
+		awaitState("callers who wait", fmt.Sprintf("queues.reduce((sum, q) => sum + q.waiting, 0) === %d", n))
 	}
 
 	first, now := s.calls, time.Now()
 	s.calls += 24
-	var enter, more, ring, answer, left []string
+	var entered, enteredLater, offered, answered, ended []string // events
 
 	for i := range 24 {
 		queue, at := i%sceneQueues, now.Add(-time.Duration(590+i)*time.Second) // soon ten minutes: one more digit
@@ -115,39 +118,39 @@ func (s *scene) play(t *testing.T, b *board) {
 			queue = i % 2 // more than nine in one queue
 		}
 
-		call := s.call("entered", queue, first+i, -1, at)
+		call := s.callEvent("entered", queue, first+i, -1, at)
 		if i < 8 {
-			enter = append(enter, call)
+			entered = append(entered, call)
 		} else {
-			more = append(more, call)
+			enteredLater = append(enteredLater, call)
 		}
 
 		if i < 18 {
-			ring = append(ring, s.call("offered", queue, first+i, 6+i, now))
-			answer = append(answer, s.call("answered", queue, first+i, 6+i, now))
-			left = append(left, s.call("ended", queue, first+i, 6+i, now))
+			offered = append(offered, s.callEvent("offered", queue, first+i, 6+i, now))
+			answered = append(answered, s.callEvent("answered", queue, first+i, 6+i, now))
+			ended = append(ended, s.callEvent("ended", queue, first+i, 6+i, now))
 		} else {
-			left = append(left, s.call("abandoned", queue, first+i, -1, now))
+			ended = append(ended, s.callEvent("abandoned", queue, first+i, -1, now))
 		}
 	}
 
-	s.post(t, enter...)
-	waiting(8)
-	s.post(t, more...)
-	waiting(24)
+	s.post(t, entered...)
+	awaitWaiting(8)
+	s.post(t, enteredLater...)
+	awaitWaiting(24)
 	b.awaitTrue(t, "the alert", "document.querySelector('.banner')")
-	s.post(t, ring...)
-	shows("ringing agents", "agents.filter((a) => a.state === 'ringing').length === 18")
-	s.post(t, answer...)
-	waiting(6)
-	s.post(t, s.agent(1, "AGENT_BREAK_START"), s.agent(2, "AGENT_BREAK_START"), s.agent(0, "AGENT_LOGOUT"),
-		s.agent(4, "AGENT_LOGOUT"))
-	shows("breaks", "agents.length === 22 && agents.filter((a) => a.state === 'break').length === 2")
-	s.post(t, left...)
-	waiting(0)
-	s.post(t, s.agent(1, "AGENT_BREAK_END"), s.agent(2, "AGENT_BREAK_END"), s.agent(0, "AGENT_LOGIN"),
-		s.agent(4, "AGENT_LOGIN"))
-	shows("everybody", "agents.length === 24 && agents.every((a) => a.state !== 'break')")
+	s.post(t, offered...)
+	awaitState("ringing agents", "agents.filter((a) => a.state === 'ringing').length === 18")
+	s.post(t, answered...)
+	awaitWaiting(6)
+	s.post(t, s.agentEvent(1, "AGENT_BREAK_START"), s.agentEvent(2, "AGENT_BREAK_START"),
+		s.agentEvent(0, "AGENT_LOGOUT"), s.agentEvent(4, "AGENT_LOGOUT"))
+	awaitState("breaks", "agents.length === 22 && agents.filter((a) => a.state === 'break').length === 2")
+	s.post(t, ended...)
+	awaitWaiting(0)
+	s.post(t, s.agentEvent(1, "AGENT_BREAK_END"), s.agentEvent(2, "AGENT_BREAK_END"), s.agentEvent(0, "AGENT_LOGIN"),
+		s.agentEvent(4, "AGENT_LOGIN"))
+	awaitState("everybody", "agents.length === 24 && agents.every((a) => a.state !== 'break')")
 	b.awaitTrue(t, "the end of the alert", "!document.querySelector('.banner')")
 }
 
@@ -177,18 +180,18 @@ func TestBoardDoesNotShift(t *testing.T) {
 
 	var events []string
 	for i := range sceneAgents {
-		events = append(events, s.agent(i, "AGENT_LOGIN"), s.agent(i, "AGENT_QUEUE_JOIN"))
+		events = append(events, s.agentEvent(i, "AGENT_LOGIN"), s.agentEvent(i, "AGENT_QUEUE_JOIN"))
 	}
 
 	s.post(t, events...)
 	b := n.newBoard(t)
 	b.login(t, "alice")
-	b.mustEval(t, watchShifts, nil)
-	s.play(t, b) // so that every queue has figures
+	b.mustEval(t, jsWatchShifts, nil)
+	s.changeEverything(t, b) // so that every queue has figures
 
 	for _, one := range []struct {
-		view, ready string
-		width, tall int
+		view, ready   string // its address, and an expression that is true once it has its data
+		width, height int
 	}{
 		{"#floor", "document.querySelectorAll('#agents .tile').length === 24", 1440, 900},
 		{"#floor?state=available", "document.querySelector('#agents .tile')", 1440, 900},
@@ -204,11 +207,11 @@ func TestBoardDoesNotShift(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s at %d", one.view, one.width), func(t *testing.T) {
 			b.call(t, "Emulation.setDeviceMetricsOverride",
-				map[string]any{"width": one.width, "height": one.tall, "deviceScaleFactor": 1, "mobile": false}, nil)
+				map[string]any{"width": one.width, "height": one.height, "deviceScaleFactor": 1, "mobile": false}, nil)
 			b.view(t, one.view)
 			b.awaitTrue(t, "the page", fmt.Sprintf("innerWidth === %d && %s", one.width, one.ready))
-			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+watchShifts, nil)
-			s.play(t, b)
+			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+jsWatchShifts, nil)
+			s.changeEverything(t, b)
 
 			if strings.HasPrefix(one.view, "#history/queues") { // it reads its figures again by itself
 				b.awaitTrue(t, "other figures", "document.getElementById('main').innerText !== before")

@@ -31,10 +31,10 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	}
 
 	b := n.newBoard(t)
-	fill := set("#login [name=username]", "admin") + set("#login [name=password]", password) +
-		set("#login [name=domain]", "demo.local") +
+	fill := jsSetField("#login [name=username]", "admin") + jsSetField("#login [name=password]", password) +
+		jsSetField("#login [name=domain]", "demo.local") +
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())"
-	b.awaitTrue(t, "the login", onField("username"))
+	b.awaitTrue(t, "the login", jsFieldHasFocus("username"))
 	b.mustEval(t, fill, nil)
 	b.awaitTrue(t, "the key", "document.querySelector('#enrol [name=otp]') && !document.getElementById('login-form')")
 
@@ -54,8 +54,8 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.mustEval(t, "document.querySelector('#enrol [name=otp]').focus()", nil)
 	b.typeText(t, "000000")
 	b.press(t, "Enter")
-	b.awaitTrue(t, "the refusal, at the field", "document.querySelector('#enrol .field .bad') && "+onField("otp"))
-	b.mustEval(t, set("#enrol [name=otp]", ""), nil)
+	b.awaitTrue(t, "the refusal, at the field", "document.querySelector('#enrol .field .bad') && "+jsFieldHasFocus("otp"))
+	b.mustEval(t, jsSetField("#enrol [name=otp]", ""), nil)
 	b.typeText(t, totpCode(t, secret, 0))
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the recovery codes", "document.querySelectorAll('#recovery-codes li').length === 10")
@@ -64,15 +64,16 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the login", "document.querySelector('#login-form [name=otp]')")
 	var left bool
-	b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(
-		recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left)
+	b.mustEval(t, "document.documentElement.outerHTML.includes("+jsString(
+		recovery)+") || document.documentElement.outerHTML.includes("+jsString(secret)+")", &left)
 
 	if left {
 		t.Error("the secret is still in the page")
 	}
 
-	b.mustEval(t, set("#login-form [name=password]", password)+set("#login-form [name=otp]",
-		recovery)+set("#login-form [name=username]", "admin")+set("#login-form [name=domain]", "demo.local"), nil)
+	b.mustEval(t, jsSetField("#login-form [name=password]", password)+jsSetField("#login-form [name=otp]",
+		recovery)+jsSetField("#login-form [name=username]", "admin")+
+		jsSetField("#login-form [name=domain]", "demo.local"), nil)
 	b.mustEval(t, "document.querySelector('#login-form [name=otp]').focus()", nil)
 	b.press(t, "Enter")
 	b.awaitLive(t)
@@ -82,7 +83,7 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.awaitTrue(t, "the login",
 		"sessionStorage.length === 0 && document.querySelector('#login-form') && !document.querySelector('#login-form [name=otp]')")
 	b.mustEval(t, fill, nil)
-	b.awaitTrue(t, "the question for a code", onField("otp"))
+	b.awaitTrue(t, "the question for a code", jsFieldHasFocus("otp"))
 	b.typeText(t, totpCode(t, secret, 30*time.Second))
 	b.press(t, "Enter")
 	b.awaitLive(t)

@@ -37,7 +37,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 
 	b := n.newBoard(t)
 	b.view(t, "#events")
-	b.record(t)
+	b.recordShownIDs(t)
 	b.login(t, "alice")
 	began := time.Now()
 
@@ -53,14 +53,14 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	b.awaitTrue(t, "the token to expire", "document.getElementById('login')?.open")
 	t.Logf("the token expired after %v", time.Since(began))
 	send()
-	b.awaitTrue(t, "the password prompt", onField("password"))
+	b.awaitTrue(t, "the password prompt", jsFieldHasFocus("password"))
 	b.typeText(t, password)
 	b.press(t, "Enter")
 	b.awaitLive(t)
 	send()
 
 	want := []string{}
-	token := n.login(t, wsPaths, user("alice").types(everyType...))
+	token := n.login(t, wsPaths, user("alice").types(boardEventTypes...))
 
 	reference := n.subscribe(t, subscription{paths: wsPaths, token: token, since: "earliest"})
 	for _, e := range reference.awaitCount(t, sent) {
@@ -71,7 +71,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	b.awaitTrue(t, "all events",
 		fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
 
-	if got := b.recordedIDs(t); !slices.Equal(got, want) {
+	if got := b.shownIDs(t); !slices.Equal(got, want) {
 		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), subtract(want, got),
 			subtract(got, want))
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// frames measures the intervals between the frames of 15 s, and what was done in the longest one.
-const frames = `(async () => {
+// jsMeasureFrames measures the intervals between the frames of 15 s, and what was done in the longest one.
+const jsMeasureFrames = `(async () => {
 	const gaps = [];
 	let last = performance.now();
 	let worst = { duration: 0 };
@@ -35,8 +35,8 @@ const frames = `(async () => {
 	return { did, frames: gaps.length, median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1) };
 })()`
 
-// traced is an event of Chromium's trace. Times are in microseconds; CPU is that of its thread.
-type traced struct {
+// traceEvent is an event of Chromium's trace. Times are in microseconds; CPU is that of its thread.
+type traceEvent struct {
 	Name, Ph string
 	Pid, Tid int
 	Ts, Dur  float64
@@ -49,7 +49,7 @@ type traced struct {
 func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float64, parts string) {
 	t.Helper()
 	p.mu.Lock()
-	p.trace, p.ended = nil, make(chan struct{})
+	p.trace, p.traceComplete = nil, make(chan struct{})
 	p.mu.Unlock()
 
 	p.call(t, "Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{
@@ -57,7 +57,7 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 			"__metadata"}}}, nil)
 	p.mustEval(t, expression, result)
 	p.call(t, "Tracing.end", nil, nil)
-	<-p.ended
+	<-p.traceComplete
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 		}
 	}
 
-	var task traced
+	var task traceEvent
 	for _, e := range p.trace {
 		if e.Ph == "X" && main[thread{e.Pid, e.Tid}] && strings.HasSuffix(e.Name, "RunTask") && e.CPU > task.CPU {
 			task = e
@@ -122,14 +122,14 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 
 	for _, view := range []string{"floor", "wall", "events", "history"} {
 		b.view(t, "#"+view)
-		b.awaitTrue(t, view, "document.body.dataset.view === "+quote(view))
+		b.awaitTrue(t, view, "document.body.dataset.view === "+jsString(view))
 		var got struct {
 			Frames               int
 			Median, P99, Longest float64
 			Did                  string
 		}
-		b.mustEval(t, watchShifts, nil)
-		cpu, parts := b.busiest(t, frames, &got)
+		b.mustEval(t, jsWatchShifts, nil)
+		cpu, parts := b.busiest(t, jsMeasureFrames, &got)
 		t.Logf("%s: %d frames in 15 s, median %.0f ms, 99 %% within %.0f ms, longest %.0f ms", view,
 			got.Frames, got.Median, got.P99, got.Longest)
 		b.checkShifts(t, view)

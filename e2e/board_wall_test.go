@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// wallFaults are the texts of the wall that are too small for its height, cut or outside.
-const wallFaults = `(() => {
+// jsWallFaults are the texts of the wall that are too small for its height, cut or outside.
+const jsWallFaults = `(() => {
 	const faults = [], tall = innerHeight, size = (element) => parseFloat(getComputedStyle(element).fontSize);
 	const level = document.querySelector(".hero.main .number");
 	if (size(level) < tall / 20) faults.push("the service level has " + size(level) + " px of " + tall);
@@ -49,9 +49,9 @@ func TestBoardWall(t *testing.T) {
 
 	b := n.newBoard(t)
 	b.view(t, "#wall?rotate=600")
-	b.awaitTrue(t, "the login", onField("username"))
-	b.mustEval(t, set("#login [name=username]", "alice")+set("#login [name=password]",
-		password)+set("#login [name=domain]", "demo.local")+
+	b.awaitTrue(t, "the login", jsFieldHasFocus("username"))
+	b.mustEval(t, jsSetField("#login [name=username]", "alice")+jsSetField("#login [name=password]",
+		password)+jsSetField("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitTrue(t, "agents", "document.querySelector('.wall-agent') && document.querySelector('.wall-queue')")
 
@@ -69,7 +69,7 @@ func TestBoardWall(t *testing.T) {
 			b.awaitTrue(t, "names", "document.querySelector('.wall .name')")
 
 			eventually(t, fmt.Sprintf("no fault at %d x %d", screen.width, screen.height), func() error {
-				b.mustEval(t, wallFaults, &faults)
+				b.mustEval(t, jsWallFaults, &faults)
 				if len(faults) > 0 {
 					return fmt.Errorf("%s: %s", what, strings.Join(faults, "; "))
 				}

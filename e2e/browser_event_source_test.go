@@ -16,7 +16,7 @@ func TestEventSource(t *testing.T) {
 	b := n.newBoard(t)
 	b.mustEval(t, `new Promise((open) => {
 		globalThis.got = [], globalThis.opened = 0;
-		const events = new EventSource(`+quote(apiPaths.stream+"?token="+token)+`);
+		const events = new EventSource(`+jsString(apiPaths.stream+"?token="+token)+`);
 		events.onopen = () => { opened++; open(); };
 		events.onmessage = ({ data }) => got.push(JSON.parse(data).id);
 	})`, nil)

@@ -251,7 +251,7 @@ func TestClickToCall(t *testing.T) {
 
 	admin := n.dialler(t, "admin").header
 	hungUp := d.dial(t, "9903")
-	if end := n.awaitActionEnd(t, admin, n.act(t, admin, "calls/"+hungUp, "hangup")); end.State != "confirmed" {
+	if end := n.awaitActionEnd(t, admin, n.startAction(t, admin, "calls/"+hungUp, "hangup")); end.State != "confirmed" {
 		t.Errorf("the action that hung a call up: %+v", end)
 	}
 	if p := d.await(t, hungUp, "ended"); p.Cause != "ORIGINATOR_CANCEL" {

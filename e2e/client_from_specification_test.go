@@ -22,17 +22,20 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// switchOf is a driver of click to call with a platform that takes every call, and the records
+// platformCase is a driver of click to call with a platform that takes every call, and the records
 // that the platform writes of the call's legs.
-type switchOf struct {
-	settings func(t *testing.T) []string
-	format   string
-	records  func(t *testing.T, id string) string // lines; nil: the driver makes them itself
-	answer   func(t *testing.T, n *node) (hangUp func())
-	found    string // what the client prints of the row
+type platformCase struct {
+	settings func(t *testing.T) []string // names and values in turn
+	format   string                      // of records
+	// records returns the platform's records of the call with the id, a line each; nil: the driver makes them itself.
+	records func(t *testing.T, id string) string
+	// answer registers phones that answer; nil: the platform has them.
+	answer func(t *testing.T, n *node) (hangUp func())
+	found  string // what the client prints of the destination's row
 }
 
-var switches = map[string]switchOf{
+// platformCases are by the setting origination.driver.
+var platformCases = map[string]platformCase{
 	"auto": {
 		settings: func(*testing.T) []string { return nil },
 		found:    `["1002", "outbound", "NORMAL_CLEARING"]`,
@@ -124,7 +127,7 @@ var callEvents = []struct{ format, file string }{
 func TestAClientOfTheSpecificationAlone(t *testing.T) {
 	t.Parallel()
 	python := filepath.Join(pythonFolder(t), "bin", "python")
-	for driver, s := range switches {
+	for driver, s := range platformCases {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			c := embeddedCluster(t, append(s.settings(t), "TRUNKLINE_ORIGINATION_DRIVER", driver)...)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -17,7 +16,8 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	header := n.dialler(t, "admin").header
@@ -99,38 +99,6 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	}
 }
 
-// A node with the role origination alone, to which the chart's ingress leads all of /api/v2/calls, serves the actions
-// on calls, and asks the other nodes about their recording and listeners.
-func TestANodeOfCallsServesAllOfThem(t *testing.T) {
-	t.Parallel()
-	settings, prefix := backendSettings(t)
-	settings = withSettings(settings, "TRUNKLINE_ORIGINATION_DRIVER", "simulator")
-	rest := newNode(t, "rest", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api"))
-	calls := newNode(t, "calls", withSettings(settings, "TRUNKLINE_ROLES", "origination"))
-	newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, rest, calls)
-	admin := rest.dialler(t, "admin").header
-	d := &dialler{calls, rest.dialler(t, "alice").header}
-	id := d.dial(t, "9903")
-
-	for path, c := range map[string]struct{ body, words string }{
-		"recording": {`{"action":"start"}`, "no such call in progress"},
-		"listeners": {`{"provider_id":"p"}`, "no such call in progress"}, // it is a simulated one
-		"actions":   {`{"action":"hold"}`, "own PBX cannot do this"},
-	} {
-		a := calls.mustCall(t, http.MethodPost, "/api/v2/calls/"+id+"/"+path, admin, c.body)
-		if !strings.Contains(string(a.body), c.words) {
-			t.Errorf("%s: %s, want %q", path, a, c.words)
-		}
-	}
-
-	if end := calls.awaitActionEnd(t, admin, calls.act(t, admin, "calls/"+id, "hangup")); end.State != "confirmed" {
-		t.Errorf("the call is not hung up: %+v", end)
-	}
-	if p := d.await(t, id, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
-		t.Errorf("the call ended with %s", p.Cause)
-	}
-}
-
 // action is an action as GET /api/v2/actions/{action_id} shows it.
 type action struct {
 	State   string
@@ -138,8 +106,8 @@ type action struct {
 	Message string
 }
 
-// act has an action done on an agent or a call, such as "calls/ID", which must be taken.
-func (n *node) act(t testing.TB, header map[string]string, target, action string) (id string) {
+// startAction has an action done on an agent or a call, such as "calls/ID", which must be taken.
+func (n *node) startAction(t testing.TB, header map[string]string, target, action string) (id string) {
 	t.Helper()
 	a := n.mustCall(t, http.MethodPost, "/api/v2/"+target+"/actions", header, `{"action":"`+action+`"}`)
 	var taken struct {

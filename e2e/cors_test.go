@@ -38,11 +38,11 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 		p.open(t, origin+"/")
 		p.mustEval(t, `(async () => {
 			const { Client } = await import("/index.js");
-			globalThis.client = new Client({ url: `+quote(n.url)+`, username: "alice", password: `+quote(
+			globalThis.client = new Client({ url: `+jsString(n.url)+`, username: "alice", password: `+jsString(
 			password)+`, domain: "demo.local" });
-			globalThis.base = `+quote(n.url)+`;
+			globalThis.base = `+jsString(n.url)+`;
 			globalThis.portal = async () => (await (await fetch(base + "/ucp/v2/login", { method: "POST", headers: { "Content-Type": "application/json" },
-				body: JSON.stringify({ username: "alice", password: `+quote(
+				body: JSON.stringify({ username: "alice", password: `+jsString(
 			password)+`, domain: "demo.local" }) })).json()).access_token;
 			globalThis.socket = (token) => new Promise((done) => {
 				const s = new WebSocket(base.replace("https", "wss") + "/ws/v1/cc_events?token=" + token);
@@ -87,7 +87,7 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	script(third)
 	p.mustEval(t, `(async () => {
 		const refused = (work) => work.then(() => "works", (error) => error.constructor.name);
-		return [await refused(client.login()), await refused(client.snapshot(`+quote(token)+`)), await socket(`+quote(
+		return [await refused(client.login()), await refused(client.snapshot(`+jsString(token)+`)), await socket(`+jsString(
 		token)+`), await refused(portal()),
 			await refused(fetch(base + "/ws/v1/cc_events/stream", { headers: { Authorization: "Bearer `+token+`" } })),
 			await refused(fetch(base + "/ws/v1/cc_events/health"))];

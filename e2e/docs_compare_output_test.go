@@ -10,9 +10,9 @@ import (
 // Parts that may differ at every run: times, addresses, positions, and words with a digit (ids,
 // keys, figures), except whole numbers below 100,000, which must be equal to the page's. A salt
 // may have no digit by chance.
-var varying = []struct {
+var variableParts = []struct {
 	pattern *regexp.Regexp
-	shape   string
+	shape   string // what lineShape puts in its place
 }{
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`(^|[^"A-Za-z0-9.-])[A-Za-z0-9.-]*:\d{1,5}\b`), "${1}HOST:PORT"},
@@ -20,13 +20,14 @@ var varying = []struct {
 	{regexp.MustCompile(`[\pL\d_.+/@%-]*\d[\pL\d_.+/@%-]*=*`), "WORD"},
 }
 
-var small = regexp.MustCompile(`^[\d]{1,5}$`)
+// shortNumber matches the numbers that must be the page's.
+var shortNumber = regexp.MustCompile(`^[\d]{1,5}$`)
 
 // lineShape returns a line with placeholders for its variable parts.
 func lineShape(line string) string {
-	for _, v := range varying {
+	for _, v := range variableParts {
 		line = v.pattern.ReplaceAllStringFunc(line, func(found string) string {
-			if small.MatchString(found) {
+			if shortNumber.MatchString(found) {
 				return found
 			}
 			return v.pattern.ReplaceAllString(found, v.shape)
@@ -35,9 +36,9 @@ func lineShape(line string) string {
 	return strings.Join(strings.Fields(line), "")
 }
 
-// statements joins lines that begin with a space or a closing bracket to the preceding line,
+// joinContinuedLines joins lines that begin with a space or a closing bracket to the preceding line,
 // because JSON may be broken anywhere.
-func statements(lines []string) []string {
+func joinContinuedLines(lines []string) []string {
 	var whole []string
 	for _, line := range lines {
 		if len(whole) > 0 && line != "" && strings.ContainsAny(line[:1], " \t}]") {
@@ -55,8 +56,8 @@ const elided = "…"
 // any text, and on a line of its own for any lines. The order of lines may differ, because two
 // programs may print at the same time.
 func compareOutput(shown, came []string, moreIsFine bool) error {
-	left := statements(came)
-	for _, line := range statements(shown) {
+	left := joinContinuedLines(came)
+	for _, line := range joinContinuedLines(shown) {
 		if line == elided {
 			moreIsFine = true
 			continue

@@ -17,12 +17,12 @@ import (
 // shell is one bash in which the commands of a page run one after another, so that variables and
 // the folder persist.
 type shell struct {
-	child   *child
-	typed   io.WriteCloser
-	printed output
-	steps   string // folder of the commands' files
-	count   int
-	beside  bool // background programs may be running
+	child              *child
+	typed              io.WriteCloser // its stdin
+	printed            output
+	steps              string // folder of the commands' files
+	count              int    // of commands
+	backgroundPrograms bool   // background programs may be running
 }
 
 func newShell(t *testing.T, dir string, settings map[string]string) *shell {
@@ -48,15 +48,16 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 	return s
 }
 
-// mark prefixes the numbers that the shell prints: process ids and exit codes.
-var mark = regexp.MustCompile(`\n\x1e(\d+)\n`)
+// numberMark prefixes the numbers that the shell prints: process ids and exit codes.
+var numberMark = regexp.MustCompile(`\n\x1e(\d+)\n`)
 
-const tell = `printf '\n\036%d\n' `
+// printNumber prints a number in the shell, which numberMark finds.
+const printNumber = `printf '\n\036%d\n' `
 
-// printout returns the output from an offset on.
+// printout is the output of a shell from an offset on.
 type printout struct {
 	of   *output
-	from int
+	from int // bytes
 }
 
 func (a printout) text() string {
@@ -66,7 +67,7 @@ func (a printout) text() string {
 }
 
 func (a printout) lines() []string {
-	text := strings.Trim(mark.ReplaceAllString(a.text(), "\n"), "\n")
+	text := strings.Trim(numberMark.ReplaceAllString(a.text(), "\n"), "\n")
 	if text == "" {
 		return nil
 	}
@@ -76,7 +77,7 @@ func (a printout) lines() []string {
 // awaitNumber waits for the nth number that the shell prints.
 func (a printout) awaitNumber(n int) (number int, ok bool) {
 	for began := time.Now(); time.Since(began) < 2*patience; time.Sleep(5 * time.Millisecond) {
-		if all := mark.FindAllStringSubmatch(a.text(), n); len(all) == n {
+		if all := numberMark.FindAllStringSubmatch(a.text(), n); len(all) == n {
 			number, err := strconv.Atoi(all[n-1][1])
 			return number, err == nil
 		}
@@ -86,12 +87,12 @@ func (a printout) awaitNumber(n int) (number int, ok bool) {
 
 // run runs a command to its end.
 func (s *shell) run(text string) (code int, a printout, err error) {
-	a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+tell+"$code")
+	a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+printNumber+"$code")
 	if err != nil {
 		return 0, a, err
 	}
 
-	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
+	s.backgroundPrograms = s.backgroundPrograms || strings.HasSuffix(strings.TrimSpace(text), "&")
 	code, ok := a.awaitNumber(1)
 	if !ok {
 		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->",
@@ -103,7 +104,8 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 
 // runUntil runs a command until enough accepts its output, and then interrupts it as Ctrl-C does.
 func (s *shell) runUntil(text string, enough func([]string) error) error {
-	a, err := s.typeIn(text, `set -m; . STEP </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)
+	a, err := s.typeIn(text,
+		`set -m; . STEP </dev/null & set +m; `+printNumber+`$!; wait $!; code=$?; `+printNumber+`$code`)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestDocuments(t *testing.T) {
 			}
 
 			if len(blocks) > 0 {
-				newSession(t, page, blocks).follow(t)
+				newPageRun(t, page, blocks).runAll(t)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func settingsOf(t *testing.T, page string) map[string]string {
 	return nil
 }
 
-func newSession(t *testing.T, page string, blocks []block) *session {
+func newPageRun(t *testing.T, page string, blocks []block) *pageRun {
 	for _, name := range []string{"bash", "curl", "node", "npm", "python3", "jq", "sox", "strings", "kcat", "sqlite3",
 		"pg_dump"} {
 		tool(t, name)
@@ -120,9 +120,9 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 
-	return &session{
-		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
-		here: strings.NewReplacer(here...),
+	return &pageRun{
+		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*pageProgram{},
+		replaceAddresses: strings.NewReplacer(here...),
 	}
 }
 

@@ -23,22 +23,23 @@ const switchPassword = "ClueCon of the tests"
 type scriptedSwitch struct {
 	address string
 
-	mu       sync.Mutex
-	run      string // Core-UUID
-	round    int    // of replay
-	agent    string // the agent's status; "": it has no agents
-	listener net.Listener
-	peers    map[net.Conn]bool // subscribed clients
-	all      map[net.Conn]bool
-	sent     []string // sent events
-	orders   []string // commands that change something
-	refusal  string   // the answer to them; "": they are done
-	mute     bool     // they are done and not answered
+	mu         sync.Mutex
+	run        string // Core-UUID
+	round      int    // makes the ids of runs, calls and events different
+	agent      string // the agent's status; "": it has no agents
+	listener   net.Listener
+	subscribed map[net.Conn]bool // connections that have subscribed
+	conns      map[net.Conn]bool
+	sent       []string // events
+	orders     []string // commands that change something
+	refusal    string   // the answer to them; "": they are done
+	mute       bool     // they are done and not answered
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
 	t.Helper()
-	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], peers: map[net.Conn]bool{}, all: map[net.Conn]bool{}}
+	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], subscribed: map[net.Conn]bool{},
+		conns: map[net.Conn]bool{}}
 	s.start(t)
 	t.Cleanup(s.stop)
 	return s
@@ -65,7 +66,7 @@ func (s *scriptedSwitch) start(t testing.TB) {
 			}
 
 			s.mu.Lock()
-			s.all[nc] = true
+			s.conns[nc] = true
 			s.mu.Unlock()
 
 			go s.serveConn(nc)
@@ -78,11 +79,11 @@ func (s *scriptedSwitch) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listener.Close()
-	for nc := range s.all {
+	for nc := range s.conns {
 		nc.Close()
 	}
-	clear(s.all)
-	clear(s.peers)
+	clear(s.conns)
+	clear(s.subscribed)
 }
 
 func (s *scriptedSwitch) setAgent(status string) {
@@ -101,8 +102,8 @@ func (s *scriptedSwitch) setMute(mute bool) {
 func (s *scriptedSwitch) serveConn(nc net.Conn) {
 	defer func() {
 		s.mu.Lock()
-		delete(s.peers, nc)
-		delete(s.all, nc)
+		delete(s.subscribed, nc)
+		delete(s.conns, nc)
 		s.mu.Unlock()
 		nc.Close()
 	}()
@@ -132,7 +133,7 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 		case "event":
 			say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
 			s.mu.Lock()
-			s.peers[nc] = true
+			s.subscribed[nc] = true
 			s.mu.Unlock()
 		case "bgapi":
 			s.mu.Lock()
@@ -200,8 +201,8 @@ func (s *scriptedSwitch) answer(command string) string {
 	return `{"row_count":0}` + "\n"
 }
 
-// subscribedTo holds the prefixes of the captured events of the default subscription.
-var subscribedTo = regexp.MustCompile(
+// subscribedEvent matches the captured events that a feed subscribes to by default.
+var subscribedEvent = regexp.MustCompile(
 	`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
 
 var (
@@ -217,8 +218,8 @@ func (s *scriptedSwitch) newSessionEvents(t testing.TB) (events []string) {
 	defer s.mu.Unlock()
 
 	s.round++
-	for _, line := range lines(readFile(t, captured["callcenter"])) {
-		if !subscribedTo.MatchString(line) {
+	for _, line := range lines(readFile(t, capturedFiles["callcenter"])) {
+		if !subscribedEvent.MatchString(line) {
 			continue
 		}
 
@@ -239,7 +240,7 @@ func (s *scriptedSwitch) send(events ...string) {
 	defer s.mu.Unlock()
 	for _, body := range events {
 		s.sent = append(s.sent, body)
-		for nc := range s.peers {
+		for nc := range s.subscribed {
 			fmt.Fprintf(nc, "Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
 	}
@@ -253,7 +254,7 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 	defer s.mu.Unlock()
 
 	s.round++
-	all := lines(readFile(t, captured["callcenter"]))
+	all := lines(readFile(t, capturedFiles["callcenter"]))
 	line := all[slices.IndexFunc(all, func(one string) bool { return strings.Contains(one, `"agent-status-change"`) })]
 
 	for _, member := range []struct{ name, value string }{
@@ -280,9 +281,16 @@ func (s *scriptedSwitch) awaitOrders(t testing.TB, count int) {
 	})
 }
 
-// history returns all sent events.
-func (s *scriptedSwitch) history() []string {
+// sentEvents returns all sent events.
+func (s *scriptedSwitch) sentEvents() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.sent...)
+}
+
+// lastOrder returns the last command that changes something.
+func (s *scriptedSwitch) lastOrder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orders[len(s.orders)-1]
 }

@@ -22,17 +22,18 @@ type collector struct {
 	url string
 
 	mu       sync.Mutex
-	requests []http.Header
+	requests []http.Header // their headers
 	spans    []span
 }
 
 // span is one received span.
 type span struct {
-	trace, id, parent, state, name string
-	kind                           tracepb.Span_SpanKind
-	failed                         bool
-	about                          map[string]string // attributes, including the resource's
-	length                         uint64            // nanoseconds
+	trace, id, parent, name string // ids in hexadecimal
+	traceState              string // tracestate
+	kind                    tracepb.Span_SpanKind
+	failed                  bool
+	attributes              map[string]string // attributes, including the resource's
+	durationNS              uint64            // nanoseconds
 }
 
 func newCollector(t testing.TB) *collector {
@@ -68,22 +69,22 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 			for _, s := range scope.Spans {
 				about := map[string]string{}
 				for _, a := range slices.Concat(of.Resource.Attributes, s.Attributes) {
-					about[a.Key] = text(a.Value)
+					about[a.Key] = attributeText(a.Value)
 				}
 
 				c.spans = append(c.spans, span{
 					trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId),
-					parent: hex.EncodeToString(s.ParentSpanId),
-					state:  s.TraceState, name: s.Name, kind: s.Kind, about: about,
-					failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR,
-					length: s.EndTimeUnixNano - s.StartTimeUnixNano,
+					parent:     hex.EncodeToString(s.ParentSpanId),
+					traceState: s.TraceState, name: s.Name, kind: s.Kind, attributes: about,
+					failed:     s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR,
+					durationNS: s.EndTimeUnixNano - s.StartTimeUnixNano,
 				})
 			}
 		}
 	}
 }
 
-func text(v *commonpb.AnyValue) string {
+func attributeText(v *commonpb.AnyValue) string {
 	switch v := v.Value.(type) {
 	case *commonpb.AnyValue_StringValue:
 		return v.StringValue
@@ -103,9 +104,9 @@ func (c *collector) receivedSpans() []span {
 }
 
 // find returns the first span that matches.
-func (c *collector) find(suits func(span) bool) (span, bool) {
+func (c *collector) find(matches func(span) bool) (span, bool) {
 	all := c.receivedSpans()
-	at := slices.IndexFunc(all, suits)
+	at := slices.IndexFunc(all, matches)
 	if at < 0 {
 		return span{}, false
 	}
@@ -132,7 +133,7 @@ func (c *collector) await(t testing.TB, trace, parent, name string) span {
 func (c *collector) String() string {
 	var b strings.Builder
 	for _, s := range c.receivedSpans() {
-		fmt.Fprintf(&b, "%s %s<-%s %s %v\n", s.trace, s.id, s.parent, s.name, s.about)
+		fmt.Fprintf(&b, "%s %s<-%s %s %v\n", s.trace, s.id, s.parent, s.name, s.attributes)
 	}
 	return b.String()
 }

@@ -72,7 +72,7 @@ func (c *faultyProxy) setState(s proxyState) {
 	c.moves.Broadcast()
 }
 
-// canPass waits while the cable is stalled and reports whether the connection still exists.
+// canPass waits while the proxy is stalled and reports whether the connection still exists.
 func (c *faultyProxy) canPass() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

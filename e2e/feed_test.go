@@ -24,12 +24,13 @@ func feedSettings(t testing.TB, feed map[string]any) string {
 	return string(text)
 }
 
-func (s *scriptedSwitch) feed(t testing.TB, password string, redundancy int) string {
-	return feedSettings(t, s.entry(password, redundancy))
+// feedSetting returns the value of the setting feeds with the switch alone.
+func (s *scriptedSwitch) feedSetting(t testing.TB, password string, redundancy int) string {
+	return feedSettings(t, s.feedEntry(password, redundancy))
 }
 
-// entry returns the entry of the setting feeds for the switch.
-func (s *scriptedSwitch) entry(password string, redundancy int) map[string]any {
+// feedEntry returns the entry of the setting feeds for the switch.
+func (s *scriptedSwitch) feedEntry(password string, redundancy int) map[string]any {
 	return map[string]any{"name": "pbx", "kind": "freeswitch", "address": s.address, "password": password,
 		"account": "demo", "redundancy": redundancy}
 }
@@ -85,14 +86,15 @@ func platformEvents(s *subscriber) (data []string) {
 // that each came once and in order.
 func (s *scriptedSwitch) awaitDelivered(t testing.TB, sub *subscriber) {
 	t.Helper()
-	want := s.history()
+	want := s.sentEvents()
 	sub.await(t, "the events of the switch", func([]event) bool { return len(platformEvents(sub)) >= len(want) })
-	s.check(t, sub)
+	s.checkDelivered(t, sub)
 }
 
-func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
+// checkDelivered checks that the subscriber has the events that the switch sent, each once and in order.
+func (s *scriptedSwitch) checkDelivered(t testing.TB, sub *subscriber) {
 	t.Helper()
-	want, got := s.history(), platformEvents(sub)
+	want, got := s.sentEvents(), platformEvents(sub)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !hasRecord([]byte(got[i]), want[i]) {
 			sequence := func(of []string) string {
@@ -145,7 +147,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
 	n := newNode(t, "embedded",
-		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
+			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	token := n.login(t, apiPaths, user("admin"))
 	sub := follow(t, subscription{paths: apiPaths, token: token}, n)
@@ -208,7 +211,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		}
 	}
 
-	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feed(t, "wrong", 1)), "", "feed", "check", "pbx")
+	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feedSetting(t, "wrong", 1)), "", "feed", "check",
+		"pbx")
 	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") ||
 		strings.Contains(wrong.err, switchPassword) {
 		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.err)
@@ -218,7 +222,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	session := pbx.newSessionEvents(t)
 	half := len(session) / 2
 	pbx.send(session[:half]...)
-	read := len(pbx.history())
+	read := len(pbx.sentEvents())
 	eventually(t, "the events to be read", func() error {
 		return n.checkMetric(`trunkline_feed_events_total{feed="pbx",kind="freeswitch"}`, fmt.Sprint(read))
 	})
@@ -249,7 +253,7 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	pbx := newSwitch(t)
 	settings, _ := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS",
-		pbx.feed(t, switchPassword, 2))
+		pbx.feedSetting(t, switchPassword, 2))
 
 	nodes := []*node{newNode(t, "node 1", settings), newNode(t, "node 2", settings)}
 	for _, n := range nodes {

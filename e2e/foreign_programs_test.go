@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// foreign is a running external program.
-type foreign struct {
+// foreignProgram is a running external program.
+type foreignProgram struct {
 	child     *child
 	out, errs output
 }
@@ -38,9 +38,9 @@ func (o *output) completeLines() []string {
 	return list[:len(list)-1]
 }
 
-func startForeign(t *testing.T, settings map[string]string, args ...string) *foreign {
+func startForeign(t *testing.T, settings map[string]string, args ...string) *foreignProgram {
 	t.Helper()
-	f := &foreign{}
+	f := &foreignProgram{}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(settings), &f.out, &f.errs
 	var err error
@@ -62,11 +62,11 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	return f
 }
 
-func (f *foreign) lines() (out, errLines []string) {
+func (f *foreignProgram) lines() (out, errLines []string) {
 	return f.out.completeLines(), f.errs.completeLines()
 }
 
-func (f *foreign) await(t *testing.T, what string, enough func(out, errLines []string) bool) {
+func (f *foreignProgram) await(t *testing.T, what string, enough func(out, errLines []string) bool) {
 	t.Helper()
 	eventually(t, what, func() error {
 		out, errLines := f.lines()
@@ -82,7 +82,7 @@ func (f *foreign) await(t *testing.T, what string, enough func(out, errLines []s
 }
 
 // awaitNumbers waits for the events of these records, each once and no others.
-func (f *foreign) awaitNumbers(t *testing.T, want []int) {
+func (f *foreignProgram) awaitNumbers(t *testing.T, want []int) {
 	t.Helper()
 	f.await(t, "all events", func(out, _ []string) bool { return len(out) >= len(want) })
 	out, _ := f.lines()

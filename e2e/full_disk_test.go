@@ -117,7 +117,7 @@ func TestFullDisk(t *testing.T) {
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
 	stays := n.subscribe(t, subscription{paths: apiPaths, token: token})
-	l := begin(t,
+	l := startPosters(t,
 		&poster{name: "p", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond},
 		&poster{name: "q", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond})
 	l.awaitMore(t, 20)
@@ -137,7 +137,7 @@ func TestFullDisk(t *testing.T) {
 					`{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1,"pad":"`+strings.Repeat("x",
 						300<<10)+`"}`)
 			},
-			"a login":     func() answer { return n.portalTry(t) },
+			"a login":     func() answer { return n.tryPortalLogin(t) },
 			"a recording": func() answer { return record(fmt.Sprintf("refused-%d", round), sound) },
 		} {
 			if left > 0 && what == "a login" {
@@ -155,7 +155,7 @@ func TestFullDisk(t *testing.T) {
 		n.awaitMessage(t, fullMessage)
 		if left == 0 {
 			eventually(t, "what the database lacks", func() error {
-				n.portalTry(t)
+				n.tryPortalLogin(t)
 				if p.row(t, "database or disk is full").countMatches(readFile(t, n.log)) == 0 {
 					return errors.New("not logged")
 				}
@@ -179,7 +179,7 @@ func TestFullDisk(t *testing.T) {
 			time.Since(emptied).Round(time.Millisecond))
 
 		eventually(t, "logins", func() error {
-			if a := n.portalTry(t); a.status != http.StatusOK {
+			if a := n.tryPortalLogin(t); a.status != http.StatusOK {
 				return fmt.Errorf("%s", a)
 			}
 			return nil

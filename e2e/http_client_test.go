@@ -113,7 +113,7 @@ func (n *node) postAccepted(t testing.TB, key, format, contentType, body string,
 	})
 }
 
-// the user of the channel's login, and the filters.
+// credentials are the body of the channel's login: the user, and the filters.
 type credentials struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`

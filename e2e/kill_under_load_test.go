@@ -48,9 +48,9 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	}
 
 	token := c.channel[0].login(t, apiPaths, user("alice"))
-	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
+	oneAccount := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a")) // a token
 	first := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 	l.awaitMore(t, 10) // so that there is a position to resume from
 	begun := first.awaitCount(t, 1)[0]
 	first.close()
@@ -59,10 +59,10 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		c.channel...)
 	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(),
 		c.channel[0])
-	oneByID := follow(t, subscription{paths: apiPaths, token: one, since: "earliest"}, c.channel...)
+	oneByID := follow(t, subscription{paths: apiPaths, token: oneAccount, since: "earliest"}, c.channel...)
 	followers := []*subscriber{streams, cursors, oneByID}
 
-	known := map[string]posted{begun.ID: postOf(t, begun)} // by id, as first received
+	known := map[string]postedRecord{begun.ID: postedRecordOf(t, begun)} // by id, as first received
 	for round, killed := range rounds {
 		l.awaitMore(t, 30)
 		for _, n := range killed {
@@ -123,10 +123,10 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 }
 
 // checkAndStore stores the event of each id, which must not change.
-func (c *cluster) checkAndStore(t *testing.T, known map[string]posted, events []event) {
+func (c *cluster) checkAndStore(t *testing.T, known map[string]postedRecord, events []event) {
 	t.Helper()
 	for _, e := range events {
-		from := postOf(t, e)
+		from := postedRecordOf(t, e)
 		if was, ok := known[e.ID]; ok && was != from {
 			t.Errorf("%s was %+v, now it is %+v", e.ID, was, from)
 		}

@@ -19,8 +19,8 @@ type poster struct {
 	every              time.Duration // interval between bodies
 
 	mu    sync.Mutex
-	acked map[int]bool
-	next  int // numbers below it were posted
+	acked map[int]bool // numbers that were acknowledged
+	next  int          // numbers below it were posted
 }
 
 // load is a set of running posters.
@@ -29,8 +29,8 @@ type load struct {
 	stop    func()
 }
 
-// begin starts posters; they stop at the end of the test at the latest.
-func begin(t testing.TB, posters ...*poster) *load {
+// startPosters starts posters; they stop at the end of the test at the latest.
+func startPosters(t testing.TB, posters ...*poster) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
@@ -95,15 +95,15 @@ func (l *load) awaitMore(t testing.TB, more int) {
 	}
 }
 
-// posted identifies the posted record of an event.
-type posted struct {
+// postedRecord identifies the posted record of an event.
+type postedRecord struct {
 	Poster string `json:"poster"`
 	N      int    `json:"n"`
 }
 
-func postOf(t testing.TB, e event) posted {
+func postedRecordOf(t testing.TB, e event) postedRecord {
 	t.Helper()
-	var p posted
+	var p postedRecord
 	if err := json.Unmarshal(e.Data, &p); err != nil || p.Poster == "" {
 		t.Fatalf("not of a poster: %s", e.Data)
 	}
@@ -114,11 +114,11 @@ func postOf(t testing.TB, e event) posted {
 // accounts for "". The load must have stopped.
 func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	t.Helper()
-	missing := map[posted]bool{}
+	missing := map[postedRecord]bool{}
 	for _, p := range l.posters {
 		for n := range p.acked {
 			if account == "" || p.account == account {
-				missing[posted{p.name, n}] = true
+				missing[postedRecord{p.name, n}] = true
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	seen := 0
 	return s.await(t, fmt.Sprintf("all %d acknowledged records", len(missing)), func(got []event) bool {
 		for _, e := range got[seen:] {
-			delete(missing, postOf(t, e))
+			delete(missing, postedRecordOf(t, e))
 		}
 		seen = len(got)
 		return len(missing) == 0
@@ -139,7 +139,7 @@ func checkOrder(t testing.TB, who string, events []event) {
 	t.Helper()
 	lastID, lastN := map[string]string{}, map[string]int{}
 	for _, e := range events {
-		from := postOf(t, e)
+		from := postedRecordOf(t, e)
 		if e.ID <= lastID[e.AccountID] {
 			t.Errorf("%s: in %s, %s comes after %s", who, e.AccountID, e.ID, lastID[e.AccountID])
 		}

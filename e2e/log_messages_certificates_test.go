@@ -173,8 +173,8 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	n.awaitMessage(t, expired)
 	n.mustStopWhileWaiting(t)
 
-	of := func(part string) *row { // the row covers the other services in its text
-		return &row{line: part, pattern: regexpOf(part + ": its certificate has expired or is not valid yet")}
+	of := func(part string) *messageRow { // the row covers the other services in its text
+		return &messageRow{line: part, pattern: regexpOf(part + ": its certificate has expired or is not valid yet")}
 	}
 
 	n = newNode(t, "postgresql's expired", map[string]string{

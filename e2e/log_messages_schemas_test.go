@@ -42,7 +42,8 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 	}
 }
 
-func version(t *testing.T, db *sqldb.DB) (v int) {
+// schemaVersion returns the version of identity's schema.
+func schemaVersion(t *testing.T, db *sqldb.DB) (v int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), `SELECT MAX(version) FROM identity_schema`).Scan(&v); err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
 		`ALTER TABLE identity_users ADD COLUMN later TEXT NOT NULL DEFAULT ''`, `CREATE TABLE identity_later (id TEXT)`)
 	test()
 
-	if got := version(t, db); got != 99 {
+	if got := schemaVersion(t, db); got != 99 {
 		t.Errorf("the older node changed the schema to version %d", got)
 	}
 
@@ -88,7 +89,7 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	n.start(t)
 	n.stop(t)
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
-	latest := version(t, db)
+	latest := schemaVersion(t, db)
 	const newer = "the database has schema version"
 
 	withNewerSchema(t, db, latest, func() { // the program is of the version before, and starts again
@@ -111,7 +112,7 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	n.awaitMessage(t, p.row(t, "database schema migrated"))
 	n.login(t, apiPaths, user("alice"))
 
-	if got := version(t, db); got != latest {
+	if got := schemaVersion(t, db); got != latest {
 		t.Errorf("it has version %d", got)
 	}
 }
@@ -131,7 +132,7 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	nodes[0].start(t)
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
-	latest := version(t, db)
+	latest := schemaVersion(t, db)
 	withNewerSchema(t, db, latest+1, func() { p.mustExit(t, "the database has schema version", nodes[0].settings) })
 
 	// A lock on a table that the migration refers to blocks it half-way.
@@ -172,7 +173,7 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	}
 
 	// The session of the killed node may have committed.
-	if got := version(t, db); got != latest || migrated > 1 {
+	if got := schemaVersion(t, db); got != latest || migrated > 1 {
 		t.Errorf("version %d, brought there by %d nodes", got, migrated)
 	}
 

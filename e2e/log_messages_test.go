@@ -13,18 +13,19 @@ import (
 // causes and remedies.
 type messageTable struct {
 	mu   sync.Mutex
-	rows []*row
+	rows []*messageRow
 }
 
-type row struct {
+// messageRow is a row of the table.
+type messageRow struct {
 	line    string // as printed, with … for variable parts
 	pattern *regexp.Regexp
 	then    string // the exit code, or how the program continues
 	seen    bool
 }
 
-// elsewhere names the tests that produce the messages that this test does not.
-var elsewhere = map[string]string{
+// testedElsewhere names the tests that produce the messages that this test does not.
+var testedElsewhere = map[string]string{
 	// tests cannot set the machine's clock
 	"this machine's clock was set":       "TestAClockThatIsSet of internal/selfcheck",
 	"the disk is full: free space":       "TestFullDisk",
@@ -64,7 +65,7 @@ func readMessageTable(t *testing.T) *messageTable {
 			quoted[i] = regexp.QuoteMeta(quoted[i])
 		}
 
-		p.rows = append(p.rows, &row{
+		p.rows = append(p.rows, &messageRow{
 			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")),
 			then: strings.TrimSpace(cells[4]),
 		})
@@ -74,9 +75,9 @@ func readMessageTable(t *testing.T) *messageTable {
 }
 
 // row returns the row whose message contains the part.
-func (p *messageTable) row(t testing.TB, part string) *row {
+func (p *messageTable) row(t testing.TB, part string) *messageRow {
 	t.Helper()
-	var found []*row
+	var found []*messageRow
 	for _, r := range p.rows {
 		if strings.Contains(r.line, part) {
 			found = append(found, r)
@@ -95,7 +96,7 @@ func (p *messageTable) row(t testing.TB, part string) *row {
 }
 
 // countMatches returns the number of log lines that match the row.
-func (r *row) countMatches(log string) (n int) {
+func (r *messageRow) countMatches(log string) (n int) {
 	for line := range strings.Lines(log) {
 		// slog quotes a message and escapes its content.
 		if r.pattern.MatchString(strings.ReplaceAll(line, `\"`, `"`)) {
@@ -126,7 +127,7 @@ func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]s
 }
 
 // awaitMessage waits for the row's message in a running node's log.
-func (n *node) awaitMessage(t testing.TB, r *row) {
+func (n *node) awaitMessage(t testing.TB, r *messageRow) {
 	t.Helper()
 	eventually(t, n.name+" to say "+r.line, func() error {
 		if r.countMatches(readFile(t, n.log)) == 0 {
@@ -173,7 +174,7 @@ func TestMessages(t *testing.T) {
 		return // only a part of the subtests ran
 	}
 
-	for part := range elsewhere {
+	for part := range testedElsewhere {
 		p.row(t, part)
 	}
 

@@ -14,8 +14,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// standalone returns the settings of an embedded server for one test.
-func standalone(t *testing.T, more ...string) map[string]string {
+// standaloneSettings returns the settings of an embedded server for one test.
+func standaloneSettings(t *testing.T, more ...string) map[string]string {
 	t.Helper()
 	ports := freeport.Addresses(t, 3)
 	return withSettings(map[string]string{
@@ -24,8 +24,8 @@ func standalone(t *testing.T, more ...string) map[string]string {
 	}, more...)
 }
 
-// file writes a file with a text.
-func file(t *testing.T, name, text string) string {
+// writeTempFile writes a file with a text.
+func writeTempFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -35,13 +35,14 @@ func file(t *testing.T, name, text string) string {
 }
 
 func testWrongSettings(t *testing.T, p *messageTable) {
-	p.mustExit(t, "listen: want host:port", standalone(t, "TRUNKLINE_LISTEN", "nope"))
-	p.mustExit(t, "unknown key", standalone(t), "--config", file(t, "t.yaml", "lstn: x\n"))
+	p.mustExit(t, "listen: want host:port", standaloneSettings(t, "TRUNKLINE_LISTEN", "nope"))
+	p.mustExit(t, "unknown key", standaloneSettings(t), "--config", writeTempFile(t, "t.yaml", "lstn: x\n"))
 	p.mustExit(t, "_FILE: redis.password: cannot be read",
-		standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
+		standaloneSettings(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
 
 	// All errors are reported at once, a line each.
-	done := run(t, standalone(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"),
+	done := run(t,
+		standaloneSettings(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"),
 		"", "serve")
 	if done.code != 2 || strings.Count(done.err, "\ntrunkline: ")+1 != 3 {
 		t.Errorf("exit %d after\n%s", done.code, done.err)
@@ -54,15 +55,15 @@ func testWrongSettings(t *testing.T, p *messageTable) {
 }
 
 func testMissingFiles(t *testing.T, p *messageTable) {
-	p.mustExit(t, "kafka.tls.ca_file: open", standalone(t,
+	p.mustExit(t, "kafka.tls.ca_file: open", standaloneSettings(t,
 		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE",
 		"/absent/ca.pem"))
 	one, other := newCertificate(t, day), newCertificate(t, day)
 	p.mustExit(t, "private key does not match",
-		standalone(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
+		standaloneSettings(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
 
-	settings := standalone(t, "TRUNKLINE_REDIS_ADDRESS", "127.0.0.1:1", "TRUNKLINE_REDIS_TLS_ENABLED", "true",
-		"TRUNKLINE_REDIS_TLS_CA_FILE", file(t, "ca.pem", "no certificate"), "TRUNKLINE_DIRECTORY_FILE",
+	settings := standaloneSettings(t, "TRUNKLINE_REDIS_ADDRESS", "127.0.0.1:1", "TRUNKLINE_REDIS_TLS_ENABLED", "true",
+		"TRUNKLINE_REDIS_TLS_CA_FILE", writeTempFile(t, "ca.pem", "no certificate"), "TRUNKLINE_DIRECTORY_FILE",
 		"/absent/directory.yaml",
 		"TRUNKLINE_MASTER_KEY_FILE", "/absent/master.key", "TRUNKLINE_TLS_CERT_FILE", "/absent/cert.pem",
 		"TRUNKLINE_TLS_KEY_FILE", "/absent/key.pem")
@@ -80,7 +81,7 @@ func testMissingFiles(t *testing.T, p *messageTable) {
 }
 
 func testMasterKeys(t *testing.T, p *messageTable) {
-	p.mustExit(t, "a master key is 32 bytes", standalone(t, "TRUNKLINE_MASTER_KEY", "short"))
+	p.mustExit(t, "a master key is 32 bytes", standaloneSettings(t, "TRUNKLINE_MASTER_KEY", "short"))
 
 	n := newNode(t, "sealed", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
@@ -128,11 +129,11 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 	defer taken.Close()
 
 	address := taken.Addr().String()
-	p.mustExit(t, "bind: address already in use", standalone(t, "TRUNKLINE_LISTEN", address))
+	p.mustExit(t, "bind: address already in use", standaloneSettings(t, "TRUNKLINE_LISTEN", address))
 	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen",
 		"aisession.audiosocket_listen"} {
 		name := "TRUNKLINE_" + strings.ToUpper(strings.ReplaceAll(setting, ".", "_"))
-		done := run(t, standalone(t, name, address, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
+		done := run(t, standaloneSettings(t, name, address, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
 		want := "trunkline: " + setting + ": " + address +
 			": bind: address already in use (is another trunkline running? set " +
 			setting + " to another address)\n"
@@ -185,7 +186,7 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 	}
 
 	ports := strconv.Itoa(from) + "-" + strconv.Itoa(from+1)
-	n := newNode(t, "without media", standalone(t, "TRUNKLINE_SIP_RTP_PORTS", ports))
+	n := newNode(t, "without media", standaloneSettings(t, "TRUNKLINE_SIP_RTP_PORTS", ports))
 	n.probes = "http://" + n.settings["TRUNKLINE_METRICS_LISTEN"]
 	n.start(t)
 	n.awaitMessage(t, p.row(t, "no media port can be opened"))
@@ -193,11 +194,11 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 
 func testDataDirectory(t *testing.T, p *messageTable) {
 	p.mustExit(t, "name a directory that this user may write to",
-		standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
+		standaloneSettings(t, "TRUNKLINE_DATA_DIR", filepath.Join(writeTempFile(t, "file", ""), "data")))
 
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	p.mustExit(t, "another trunkline uses this data directory", standalone(t, "TRUNKLINE_DATA_DIR", n.dir))
+	p.mustExit(t, "another trunkline uses this data directory", standaloneSettings(t, "TRUNKLINE_DATA_DIR", n.dir))
 	n.login(t, apiPaths, user("alice")) // the first node is unaffected
 
 	dir := t.TempDir()
@@ -206,7 +207,7 @@ func testDataDirectory(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 
-	p.mustExit(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))
+	p.mustExit(t, "is damaged, or no database", standaloneSettings(t, "TRUNKLINE_DATA_DIR", dir))
 }
 
 // openDatabase opens a node's database while the node may run.

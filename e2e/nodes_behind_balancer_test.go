@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,9 +18,9 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// balance starts HAProxy with compose's configuration in front of the nodes, of which the first
+// startBalancer starts HAProxy with compose's configuration in front of the nodes, of which the first
 // serves everything except the channel. change may modify the configuration; nil: unchanged.
-func balance(t testing.TB, change func(config string) string, nodes ...*node) *node {
+func startBalancer(t testing.TB, change func(config string) string, nodes ...*node) *node {
 	t.Helper()
 	haproxy, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -88,26 +87,6 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 	return b
 }
 
-// value returns the sum of a metric over its labels.
-func (n *node) value(metric string) (sum float64, err error) {
-	_, text, err := n.probe("/metrics")
-	for line := range strings.Lines(text) {
-		rest, ok := strings.CutPrefix(line, metric)
-		if !ok || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-
-		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
-		if err != nil {
-			return 0, err
-		}
-
-		sum += value
-	}
-
-	return sum, err
-}
-
 // admittingNode returns the running node that admits a subscriber.
 func admittingNode(t testing.TB, through *node, ask subscription, nodes ...*node) (*node, error) {
 	t.Helper()
@@ -119,7 +98,7 @@ func admittingNode(t testing.TB, through *node, ask subscription, nodes ...*node
 			continue
 		}
 
-		value, err := n.value(opened)
+		value, err := n.metricSum(opened)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +113,7 @@ func admittingNode(t testing.TB, through *node, ask subscription, nodes ...*node
 	defer c.close()
 
 	for n, was := range before {
-		if now, err := n.value(opened); err != nil || now > was {
+		if now, err := n.metricSum(opened); err != nil || now > was {
 			return n, err
 		}
 	}
@@ -156,7 +135,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	nodes := []*node{first, second, added}
 
 	// The limit of a node's share could move the third of three subscribers to another node.
-	b := balance(t, func(config string) string {
+	b := startBalancer(t, func(config string) string {
 		const bound = "hash-balance-factor 150\n"
 		if !strings.Contains(config, bound) {
 			t.Fatalf("haproxy.cfg has no %s", bound)
@@ -270,7 +249,7 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	first, added := newNode(t, "first", settings), newNode(t, "added",
 		withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first)
-	b := balance(t, nil, first, added)
+	b := startBalancer(t, nil, first, added)
 
 	const accounts, sockets = 8, 3
 	var followers []*subscriber
@@ -298,12 +277,12 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 		}
 	}
 
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 	l.awaitMore(t, 1)
 
 	added.start(t)
 	eventually(t, "the added node to have connections", func() error {
-		here, err := added.value("trunkline_fanout_connections")
+		here, err := added.metricSum("trunkline_fanout_connections")
 		if err == nil && here < sockets {
 			err = fmt.Errorf("it has %v", here)
 		}
@@ -313,7 +292,7 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	eventually(t, "everybody to be connected", func() error {
 		var all float64
 		for _, n := range []*node{first, added} {
-			here, err := n.value("trunkline_fanout_connections")
+			here, err := n.metricSum("trunkline_fanout_connections")
 			if err != nil {
 				return err
 			}
@@ -334,12 +313,12 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 		checkOrder(t, "a follower", s.events())
 	}
 
-	moved, err := first.value("trunkline_fanout_rebalanced_total")
+	moved, err := first.metricSum("trunkline_fanout_rebalanced_total")
 	if err != nil || moved < sockets || moved > accounts*sockets {
 		t.Errorf("%v connections were disconnected, %v", moved, err)
 	}
 
-	here, err := added.value("trunkline_fanout_connections")
+	here, err := added.metricSum("trunkline_fanout_connections")
 	t.Logf("%v of %d connections were disconnected; the added node has %v, %v", moved, accounts*sockets, here, err)
 }
 
@@ -359,7 +338,7 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 	core, ending := newNode(t, "core", settings), newNode(t, "ending",
 		withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, core, ending)
-	b := balance(t, nil, core, ending)
+	b := startBalancer(t, nil, core, ending)
 	ask := subscription{paths: apiPaths, token: core.login(t, apiPaths, user("alice"))}
 
 	const sockets = 40
@@ -385,7 +364,7 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 		}()
 	}
 
-	here, err := ending.value("trunkline_fanout_connections")
+	here, err := ending.metricSum("trunkline_fanout_connections")
 	if err != nil || here == 0 || here == sockets {
 		t.Fatalf("%v of %d connections are at the node that shuts down, %v", here, sockets, err)
 	}

@@ -45,12 +45,12 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 
 	s := c.ingest.subscribe(t,
 		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 	l.awaitMore(t, 1)
 
-	// flowing waits until s has received an event of each account with a number at or above the
+	// awaitFlow waits until s has received an event of each account with a number at or above the
 	// given ones.
-	flowing := func(from map[string]int) {
+	awaitFlow := func(from map[string]int) {
 		t.Helper()
 		missing := map[string]bool{}
 		for account := range from {
@@ -60,7 +60,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		seen := 0
 		s.await(t, "an event of each account", func(got []event) bool {
 			for _, e := range got[seen:] {
-				if o := postOf(t, e); o.N >= from[e.AccountID] {
+				if o := postedRecordOf(t, e); o.N >= from[e.AccountID] {
 					delete(missing, e.AccountID)
 				}
 			}
@@ -70,7 +70,8 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		})
 	}
 
-	now := func() map[string]int {
+	// nextNumbers returns the number that each account's poster posts next.
+	nextNumbers := func() map[string]int {
 		next := map[string]int{}
 		for _, p := range l.posters {
 			p.mu.Lock()
@@ -99,11 +100,11 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 			return nil
 		})
 
-		flowing(now())
-		at := now()
+		awaitFlow(nextNumbers())
+		from := nextNumbers()
 		began := time.Now()
 		killed.kill(t)
-		flowing(at)
+		awaitFlow(from)
 		took = append(took, time.Since(began).Round(10*time.Millisecond))
 	}
 

@@ -19,7 +19,7 @@ import (
 
 // provider is the OpenID Connect provider of testdata/oidc-provider.
 type provider struct {
-	*foreign
+	*foreignProgram
 	issuer, redirect string // redirect: of both clients
 }
 
@@ -148,7 +148,7 @@ func TestOIDCProvider(t *testing.T) {
 	b.typeText(t, "any")
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the board again",
-		"location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
+		"location.href.startsWith("+jsString(n.url+"/")+") && document.readyState === 'complete'")
 	b.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.mustEval(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
@@ -172,8 +172,8 @@ func TestOIDCProvider(t *testing.T) {
 func (b *board) testSubject(t *testing.T) {
 	t.Helper()
 	b.awaitTrue(t, "the login", "document.querySelector('#login-form [name=username]')")
-	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]",
-		password)+set("#login [name=domain]", "demo.local")+
+	b.mustEval(t, jsSetField("#login [name=username]", "admin")+jsSetField("#login [name=password]",
+		password)+jsSetField("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitLive(t)
 	b.view(t, "#admin/users")

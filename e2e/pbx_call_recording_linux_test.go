@@ -145,13 +145,13 @@ func recordedTones(wav []byte, channel int) (begun []float64) {
 	return begun
 }
 
-// phase returns where in their second most of the positions are.
-func phase(positions []float64) float64 {
+// commonPhase returns where in their second most of the positions are.
+func commonPhase(positions []float64) float64 {
 	best, bestNear := 0.0, -1
 	for _, candidate := range positions {
 		near := 0
 		for _, other := range positions {
-			if apart(candidate, other) <= 0.010 {
+			if phaseDistance(candidate, other) <= 0.010 {
 				near++
 			}
 		}
@@ -164,8 +164,8 @@ func phase(positions []float64) float64 {
 	return best
 }
 
-// apart returns how far two positions are apart in their seconds.
-func apart(a, b float64) float64 {
+// phaseDistance returns how far two positions are apart in their seconds.
+func phaseDistance(a, b float64) float64 {
 	d := math.Mod(math.Abs(a-b), 1)
 	return min(d, 1-d)
 }
@@ -187,10 +187,11 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 		}
 	}
 
-	clock := phase(recorded[0]) - phase(sent[0])
+	clock := commonPhase(recorded[0]) - commonPhase(sent[0])
 	for channel, tones := range recorded {
 		for _, at := range tones[1 : len(tones)-1] { // the first and the last may be cut
-			if !slices.ContainsFunc(sent[channel], func(s float64) bool { return apart(at, s+clock) <= 0.020 }) {
+			if !slices.ContainsFunc(sent[channel],
+				func(s float64) bool { return phaseDistance(at, s+clock) <= 0.020 }) {
 				return fmt.Errorf("channel %d: a tone at %.3f s, the wire at %.3f and %.3f", channel, at, sent[channel],
 					clock)
 			}
@@ -202,7 +203,7 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 
 // recordCall runs a click to call for some seconds, finds its recording from the call's record, and
 // checks that it is sealed and has both tones on their channels.
-func (r *recorder) recordCall(t *testing.T, d *dialler, destination string, caller, callee *phone) error {
+func (r *recordingUser) recordCall(t *testing.T, d *dialler, destination string, caller, callee *phone) error {
 	t.Helper()
 	seen := watchPhone(t, caller)
 	id := d.dial(t, destination)
@@ -268,7 +269,7 @@ func TestRecordedCallsKeepTheirVoicesInPlace(t *testing.T) {
 	provider := n.createProvider(t, "g711_ulaw", 8000, "ws://127.0.0.1:9555/")
 	alice, bob := n.newBeeper(t, "alice", "1001", 5071, 440), n.newBeeper(t, "bob", "1002", 5081, 880)
 	registered(2)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	r.recordCalls(t)
 	d := n.dialler(t, "alice")
 
@@ -319,7 +320,7 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 	port := 5071 + 40*attempt
 	alice, bob := n.newBeeper(t, "alice", "1001", port, 440), n.newBeeper(t, "bob", "1002", port+20, 880)
 	registered(2)
-	r := newRecorder(t, n)
+	r := newRecordingUser(t, n)
 	r.recordCalls(t)
 	d := n.dialler(t, "alice")
 	seen := watchPhone(t, alice)

@@ -19,14 +19,14 @@ import (
 type subscriber struct {
 	nodes   []*node
 	ask     subscription
-	follows bool
+	follows bool // reconnects
 
 	mu      sync.Mutex
 	got     []event
-	raw     [][]byte // of got
-	place   string   // position to resume from
-	cursors bool     // place is a cursor, which is more precise than an id
-	breaks  int
+	raw     [][]byte      // of got
+	place   string        // position to resume from
+	cursors bool          // place is a cursor, which is more precise than an id
+	breaks  int           // connections after the first
 	ended   error         // final error: there will be no further connection; nil: active
 	changed chan struct{} // closed at every change, and replaced
 

@@ -86,7 +86,7 @@ func TestKafkaAway(t *testing.T) {
 	c := newCluster(t, brokers.Brokers(), "", n)
 	token := n.login(t, apiPaths, user("alice"))
 	stays := n.subscribe(t, subscription{paths: apiPaths, token: token})
-	l := begin(t,
+	l := startPosters(t,
 		&poster{name: "p", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond},
 		&poster{name: "q", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond})
 	l.awaitMore(t, 20)

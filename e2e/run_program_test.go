@@ -131,19 +131,19 @@ func (c *child) running() bool {
 	}
 }
 
-// outcome is the result of a command.
-type outcome struct {
+// commandResult is the result of a command.
+type commandResult struct {
 	code     int
 	out, err string
 }
 
 // run runs one command line, which must end within patience.
-func run(t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
+func run(t testing.TB, settings map[string]string, stdin string, args ...string) commandResult {
 	t.Helper()
 	return runProgram(t, program(t), settings, stdin, args...)
 }
 
-func runProgram(t testing.TB, program string, settings map[string]string, stdin string, args ...string) outcome {
+func runProgram(t testing.TB, program string, settings map[string]string, stdin string, args ...string) commandResult {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	var out, errs bytes.Buffer
@@ -161,5 +161,5 @@ func runProgram(t testing.TB, program string, settings map[string]string, stdin 
 		t.Fatalf("trunkline %s does not end; stderr: %s", strings.Join(args, " "), errs.String())
 	}
 
-	return outcome{c.code, out.String(), errs.String()}
+	return commandResult{c.code, out.String(), errs.String()}
 }

@@ -20,10 +20,10 @@ func TestFiguresOfASnapshot(t *testing.T) {
 	// Two calls are answered in time, one late, and one caller hangs up after the
 	// short limit.
 	body := "[" + strings.Join([]string{
-		figuresCall("support", "c1", "1001", midnight, 5*time.Second, time.Minute),
-		figuresCall("support", "c2", "1001", midnight, 10*time.Second, time.Minute),
-		figuresCall("support", "c3", "1002", midnight, 40*time.Second, time.Minute),
-		figuresCall("support", "c4", "", midnight, 12*time.Second, 0),
+		queueCallEvents("support", "c1", "1001", midnight, 5*time.Second, time.Minute),
+		queueCallEvents("support", "c2", "1001", midnight, 10*time.Second, time.Minute),
+		queueCallEvents("support", "c3", "1002", midnight, 40*time.Second, time.Minute),
+		queueCallEvents("support", "c4", "", midnight, 12*time.Second, 0),
 	}, ",") + "]"
 	if a := n.post(t, c.key, "generic", typeJSON, body); a.status != http.StatusAccepted {
 		t.Fatalf("ingest answers %s", a)
@@ -63,7 +63,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 	var portal struct {
 		AccessToken string `json:"access_token"`
 	}
-	if err := json.Unmarshal(n.portalTry(t).body, &portal); err != nil {
+	if err := json.Unmarshal(n.tryPortalLogin(t).body, &portal); err != nil {
 		t.Fatal(err)
 	}
 

@@ -25,7 +25,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	})
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
-	l := begin(t, &poster{name: "p", account: "demo", key: c.key, node: n, every: 10 * time.Millisecond})
+	l := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: n, every: 10 * time.Millisecond})
 	var open []*subscriber
 
 	for range 4 {
@@ -104,7 +104,7 @@ func TestShutdownReal(t *testing.T) {
 	c := allRolesCluster(t)
 	stopped, stays := c.nodes[0], c.nodes[1]
 	token := stays.login(t, apiPaths, user("alice"))
-	l := begin(t, &poster{name: "p", account: "demo", key: c.key, node: stays, every: 10 * time.Millisecond})
+	l := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: stays, every: 10 * time.Millisecond})
 	s := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, stopped, stays)
 	l.awaitMore(t, 50)
 	stopped.signal(t, syscall.SIGTERM)

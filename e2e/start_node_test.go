@@ -27,17 +27,17 @@ const patience = 3 * time.Minute
 // node is one `trunkline serve`, whose ports, directory and settings stay the same across
 // restarts.
 type node struct {
-	name     string
-	version  string // its program; "": the one built from this tree
-	dir      string // TRUNKLINE_DATA_DIR
-	url      string
-	address  string // of url
-	probes   string // URL of the second listener
-	settings map[string]string
-	log      string         // file
-	roots    *x509.CertPool // its own certificate
-	web      *http.Client
-	child    *child // nil: not started yet
+	name        string
+	programPath string // its program; "": the one built from this tree
+	dir         string // TRUNKLINE_DATA_DIR
+	url         string
+	address     string // of url
+	probes      string // URL of the second listener
+	settings    map[string]string
+	log         string         // file
+	roots       *x509.CertPool // its own certificate
+	web         *http.Client
+	child       *child // nil: not started yet
 }
 
 // fewPartitions is the default number of partitions of a node's topics in tests: most promises do
@@ -98,8 +98,8 @@ func (n *node) close(t testing.TB) {
 
 func (n *node) program(t testing.TB) string {
 	t.Helper()
-	if n.version != "" {
-		return n.version
+	if n.programPath != "" {
+		return n.programPath
 	}
 	return program(t)
 }

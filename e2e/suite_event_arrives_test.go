@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var idForm = regexp.MustCompile(`^cc_evt_[1-9][0-9]{18}$`)
+var eventIDPattern = regexp.MustCompile(`^cc_evt_[1-9][0-9]{18}$`)
 
 func (c *cluster) testEventArrives(t *testing.T) {
 	const account = "arrives"
@@ -49,7 +49,7 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		if i > 2 {
 			wantType = "svc_cc_queue_on_call_event"
 		}
-		if e.Type != wantType || e.AccountID != account || !idForm.MatchString(e.ID) {
+		if e.Type != wantType || e.AccountID != account || !eventIDPattern.MatchString(e.ID) {
 			t.Errorf("event %d is %+v", i, e)
 		}
 		if i > 0 && e.ID <= first[i-1].ID {

@@ -16,7 +16,7 @@ import (
 )
 
 // The captured sessions, some of them from other packages.
-var captured = map[string]string{
+var capturedFiles = map[string]string{
 	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
 	"c2c-nobowout": "../origination/freeswitch/testdata/talk.jsonl",
@@ -36,7 +36,7 @@ func lines(text string) []string { return strings.Split(strings.TrimSpace(text),
 
 // The expected types of the call center session, in this order; its other records are the
 // switch's own and get the custom type.
-var toldByCallcenter = []string{
+var callcenterEventTypes = []string{
 	"svc_cc_queue_on_agent_state_event", // agent-status-change Available
 	"svc_cc_queue_on_call_event",        // member-queue-start
 	"AGENT_CUSTOM_EVENT",                // members-count
@@ -69,11 +69,11 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 			key := c.ingest.cli(t, "apikey", "create", "--account", account, "--scope", "ingest,read,recordings,calls")
 			c.awaitKey(t, key)
 			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
-			body := readFile(t, captured[session.name])
+			body := readFile(t, capturedFiles[session.name])
 			want := lines(body)
 
 			if session.name == "plain" {
-				want = lines(readFile(t, captured["simple"])) // the same session
+				want = lines(readFile(t, capturedFiles["simple"])) // the same session
 			}
 
 			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))
@@ -104,8 +104,8 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 				}
 			}
 
-			if session.name == "callcenter" && !slices.Equal(told, toldByCallcenter) {
-				t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(toldByCallcenter, "\n"))
+			if session.name == "callcenter" && !slices.Equal(told, callcenterEventTypes) {
+				t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(callcenterEventTypes, "\n"))
 			}
 			if session.name == "callcenter" && !slices.Equal(legs, []string{"AGENT_CALL_START", "AGENT_CALL_END"}) {
 				t.Errorf("the agent's leg told %v", legs)

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	clientTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	clientSpan  = "00f067aa0ba902b7"
-	parent      = "00-" + clientTrace + "-" + clientSpan
+	clientTrace         = "4bf92f3577b34da6a3ce929d0e0e4736"
+	clientSpan          = "00f067aa0ba902b7"
+	traceparentOfClient = "00-" + clientTrace + "-" + clientSpan
 )
 
 // tracedCluster is one embedded node that sends its spans to address.
@@ -59,7 +59,7 @@ func TestTracing(t *testing.T) {
 	two := n.subscribe(t, subscription{paths: wsPaths, token: token, sse: true})
 
 	t.Run("a client's trace goes from the request to the socket", func(t *testing.T) {
-		c.postTraced(t, parent+"-01", 1)
+		c.postTraced(t, traceparentOfClient+"-01", 1)
 		got := one.awaitCount(t, 1)[0]
 		two.awaitCount(t, 1)
 		request := out.await(t, clientTrace, clientSpan, "POST /api/v2/ingest/:format")
@@ -86,14 +86,14 @@ func TestTracing(t *testing.T) {
 				map[string]string{"messaging.destination.name": "cc.evt", "trunkline.event.id": got.ID,
 					"trunkline.subscribers.matched": "2", "trunkline.subscribers.written": "2"}},
 		} {
-			if w.span.kind != w.kind || w.failed || w.state != "vendor=1,other=2" ||
-				w.span.about["service.version"] == "" || w.length == 0 {
+			if w.span.kind != w.kind || w.failed || w.traceState != "vendor=1,other=2" ||
+				w.span.attributes["service.version"] == "" || w.durationNS == 0 {
 				t.Errorf("%+v", w.span)
 			}
 
 			for key, want := range w.about {
-				if w.span.about[key] != want {
-					t.Errorf("%s: %s is %q, want %q", w.name, key, w.span.about[key], want)
+				if w.span.attributes[key] != want {
+					t.Errorf("%s: %s is %q, want %q", w.name, key, w.span.attributes[key], want)
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func TestTracing(t *testing.T) {
 		var deliver span
 		eventually(t, "its delivery", func() error {
 			var ok bool
-			deliver, ok = out.find(func(s span) bool { return s.about["trunkline.event.id"] == got.ID })
+			deliver, ok = out.find(func(s span) bool { return s.attributes["trunkline.event.id"] == got.ID })
 			if !ok {
 				return errors.New("none")
 			}
@@ -116,7 +116,7 @@ func TestTracing(t *testing.T) {
 		request := out.await(t, deliver.trace, "", "POST /api/v2/ingest/:format")
 		process := out.await(t, deliver.trace, out.await(t, deliver.trace, request.id, "send cc.raw").id,
 			"process cc.raw")
-		if deliver.parent != process.id || deliver.state != "" {
+		if deliver.parent != process.id || deliver.traceState != "" {
 			t.Errorf("%+v below %+v", deliver, process)
 		}
 
@@ -140,8 +140,8 @@ func TestTracing(t *testing.T) {
 		request := out.await(t, trace, clientSpan, "POST /api/v2/ingest/:format")
 		process := out.await(t, trace, out.await(t, trace, request.id, "send cdr.raw").id, "process cdr.raw")
 		index := out.await(t, trace, process.id, "process cdr")
-		if index.about["messaging.consumer.group.name"] != "trunkline-cdrindex" ||
-			index.about["trunkline.account.id"] != "demo" {
+		if index.attributes["messaging.consumer.group.name"] != "trunkline-cdrindex" ||
+			index.attributes["trunkline.account.id"] != "demo" {
 			t.Errorf("%+v", index)
 		}
 	})
@@ -157,7 +157,7 @@ func TestTracing(t *testing.T) {
 
 		request := out.await(t, trace, clientSpan, "POST /api/v2/ingest/:format")
 		process := out.await(t, trace, out.await(t, trace, request.id, "send cc.raw").id, "process cc.raw")
-		if !process.failed || process.about["error.type"] == "" {
+		if !process.failed || process.attributes["error.type"] == "" {
 			t.Errorf("%+v", process)
 		}
 	})
@@ -183,7 +183,7 @@ func TestTracing(t *testing.T) {
 				if s.parent == originate.id && s.name == "send cc.raw" {
 					process := out.await(t, request.trace, s.id, "process cc.raw")
 					out.await(t, request.trace, process.id, "deliver cc.evt")
-					states = append(states, s.about["trunkline.call.state"])
+					states = append(states, s.attributes["trunkline.call.state"])
 				}
 			}
 
@@ -222,7 +222,8 @@ func TestTracing(t *testing.T) {
 		get := out.await(t, trace, clientSpan, "GET /api/v2/recordings/:recording_id")
 		for _, s := range []span{out.await(t, trace, put.id, "recording store"),
 			out.await(t, trace, get.id, "recording open")} {
-			if s.about["trunkline.recording.size"] != "16" || s.about["trunkline.recording.encrypted"] != "false" {
+			if s.attributes["trunkline.recording.size"] != "16" ||
+				s.attributes["trunkline.recording.encrypted"] != "false" {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -240,7 +241,7 @@ func TestTracing(t *testing.T) {
 			session, ok = out.find(
 				func(s span) bool {
 					return s.name == "ai_session" &&
-						s.about["trunkline.ai_session.provider_id"] == id
+						s.attributes["trunkline.ai_session.provider_id"] == id
 				})
 			if !ok {
 				return errors.New("none")
@@ -250,7 +251,7 @@ func TestTracing(t *testing.T) {
 		})
 
 		out.await(t, session.trace, session.id, "ai_session connect")
-		if session.parent == "" || session.about["trunkline.ai_session.reason"] != "caller_hangup" {
+		if session.parent == "" || session.attributes["trunkline.ai_session.reason"] != "caller_hangup" {
 			t.Errorf("%+v", session)
 		}
 	})
@@ -278,7 +279,7 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice"))})
 	c.postTraced(t, "", 1)
 	c.postTraced(t, "00-55555555555555555555555555555555-"+clientSpan+"-00", 2)
-	c.postTraced(t, parent+"-01", 3)
+	c.postTraced(t, traceparentOfClient+"-01", 3)
 	s.awaitCount(t, 3)
 
 	eventually(t, "the delivery of the third", func() error {
@@ -316,7 +317,7 @@ func TestTracingOff(t *testing.T) {
 	}))
 	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice"))})
 	c.postTraced(t, "", 1)
-	c.postTraced(t, parent+"-01", 2)
+	c.postTraced(t, traceparentOfClient+"-01", 2)
 	s.awaitCount(t, 2)
 	opened := c.kafka(t)
 
@@ -335,7 +336,8 @@ func TestTracingOff(t *testing.T) {
 				have = append(have, h.Key)
 			}
 
-			if !slices.Equal(have, want) || i == 1 && string(records[i].Header("traceparent")) != parent+"-01" {
+			if !slices.Equal(have, want) ||
+				i == 1 && string(records[i].Header("traceparent")) != traceparentOfClient+"-01" {
 				t.Errorf("%s: headers %q, want %q", topic, have, want)
 			}
 		}
@@ -368,7 +370,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 			s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 
 			for i := range 20 {
-				c.postTraced(t, parent+"-01", i)
+				c.postTraced(t, traceparentOfClient+"-01", i)
 			}
 
 			s.awaitCount(t, 20)

@@ -25,7 +25,7 @@ var botPackages = sync.OnceValues(func() (string, error) {
 })
 
 // startBot runs a program of testdata/bots and returns the port that it listens on.
-func startBot(t *testing.T, file string, settings map[string]string) (*foreign, string) {
+func startBot(t *testing.T, file string, settings map[string]string) (*foreignProgram, string) {
 	t.Helper()
 	python := filepath.Join(installed(t, botPackages), "bin", "python")
 	script, err := filepath.Abs("testdata/bots/" + file)
@@ -45,8 +45,8 @@ func startBot(t *testing.T, file string, settings map[string]string) (*foreign, 
 	return bot, port
 }
 
-// said waits until a bot has printed a line.
-func (f *foreign) said(t *testing.T, line string) {
+// awaitLine waits until the program has printed a line.
+func (f *foreignProgram) awaitLine(t *testing.T, line string) {
 	t.Helper()
 	f.await(t, "to say "+line, func(out, _ []string) bool { return slices.Contains(out, line) })
 }
@@ -65,12 +65,12 @@ func TestBotsOfTheVendors(t *testing.T) {
 		})
 		call := n.mediaCall(t, n.createBot(t, "twilio", "ws://127.0.0.1:"+port+"/media?a=b", `{"bot":"sales"}`))
 		call.talk(t, func() bool { return call.loud() > 4000 })
-		bot.said(t, "signature True")
-		bot.said(t, "connected sales +4930123456")
+		bot.awaitLine(t, "signature True")
+		bot.awaitLine(t, "connected sales +4930123456")
 		call.press(t, "1")
-		bot.said(t, "key 1")
+		bot.awaitLine(t, "key 1")
 		call.press(t, "2")
-		bot.said(t, "stop")
+		bot.awaitLine(t, "stop")
 
 		if end := <-call.ended; !strings.Contains(end, "hangup NORMAL_CLEARING") {
 			t.Errorf("the call ended with %s", end)
@@ -99,9 +99,9 @@ func TestBotsOfTheVendors(t *testing.T) {
 				end = <-call.ended
 			}
 
-			vendors.said(t, c.says)
+			vendors.awaitLine(t, c.says)
 			if protocol == "openai_realtime" {
-				vendors.said(t, "openai heard True i1")
+				vendors.awaitLine(t, "openai heard True i1")
 			}
 			if !strings.Contains(end, "hangup NORMAL_CLEARING") || call.loud() < 2000 || call.loud() > 15000 {
 				t.Errorf("the call ended with %s after %d loud samples", end, call.loud())

@@ -37,7 +37,7 @@ func TestUpgradeAndBackOnPostgreSQL(t *testing.T) {
 
 func upgradeSettings(t *testing.T, pbx *scriptedSwitch, redundancy int, more ...string) map[string]string {
 	t.Helper()
-	return withSettings(map[string]string{"TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, redundancy),
+	return withSettings(map[string]string{"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, redundancy),
 		"TRUNKLINE_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}, more...)
 }
 
@@ -55,7 +55,7 @@ func versionBefore(t *testing.T) string {
 func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []string, prefix string,
 	nodes ...*node) {
 	for _, n := range nodes {
-		n.version = before
+		n.programPath = before
 	}
 
 	c := newCluster(t, brokers, prefix, nodes...)
@@ -84,7 +84,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 			node: nodes[i%len(nodes)], every: 50 * time.Millisecond})
 	}
 
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 
 	midnight, calls := time.Now().UTC().Truncate(24*time.Hour), 0
 	work := func(n *node) {
@@ -93,7 +93,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 		pbx.awaitDelivered(t, feed)
 
 		for range 10 {
-			call := figuresCall("support", fmt.Sprint("call-", calls), "1001", midnight, 5*time.Second, time.Minute)
+			call := queueCallEvents("support", fmt.Sprint("call-", calls), "1001", midnight, 5*time.Second, time.Minute)
 			n.postAccepted(t, countedKey, "generic", typeJSON, "["+call+"]", 4)
 			calls++
 		}
@@ -109,7 +109,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 				pbx.send(pbx.newSessionEvents(t)...)
 			}
 
-			n.version = version
+			n.programPath = version
 			n.start(t)
 			work(n)
 		}
@@ -119,7 +119,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 
 	checkOrder(t, "the socket", l.awaitAll(t, socket, "load-a"))
 	checkOrder(t, "the stream", l.awaitAll(t, stream, "load-b"))
-	pbx.check(t, feed)
+	pbx.checkDelivered(t, feed)
 
 	for _, n := range nodes {
 		n.awaitCalls(t, queue, calls)

@@ -123,7 +123,7 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	c.ingest.createHook(t, receiver.URL)
 	s := c.ingest.subscribe(t,
 		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
-	l := begin(t, posters...)
+	l := startPosters(t, posters...)
 
 	for range 2 {
 		killed.startProcess(t)

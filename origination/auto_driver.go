@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Auto is a driver for demonstrations: it calls real phones if the owner has one registered, and
+// AutoDriver is a driver for demonstrations: it calls real phones if the owner has one registered, and
 // simulates the call otherwise.
-type Auto struct {
+type AutoDriver struct {
 	Phones    Driver
 	Simulator Driver
 	// Registered reports whether a phone is registered as the extension.
@@ -21,7 +21,7 @@ type Auto struct {
 }
 
 // Name implements Namer. The id shows which of the two drivers has the call.
-func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
+func (a *AutoDriver) Name(ctx context.Context, order Order) (id string, err error) {
 	registered, err := a.Registered(ctx, order.AccountID, order.Extension)
 	if err != nil {
 		return "", fault.Unavailable(err, time.Second, "The registered phones could not be asked")
@@ -33,16 +33,16 @@ func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
 }
 
 // Originate implements Driver.
-func (a *Auto) Originate(ctx context.Context, order Order) (Placed, error) {
+func (a *AutoDriver) Originate(ctx context.Context, order Order) (Placed, error) {
 	return a.driverOf(order.ID).Originate(ctx, order)
 }
 
 // Cancel implements Driver.
-func (a *Auto) Cancel(ctx context.Context, callID string) error {
+func (a *AutoDriver) Cancel(ctx context.Context, callID string) error {
 	return a.driverOf(callID).Cancel(ctx, callID)
 }
 
-func (a *Auto) driverOf(callID string) Driver {
+func (a *AutoDriver) driverOf(callID string) Driver {
 	if a.Simulated(callID) {
 		return a.Simulator
 	}
@@ -50,7 +50,7 @@ func (a *Auto) driverOf(callID string) Driver {
 }
 
 // Follow implements Driver. It ends when either driver has ended.
-func (a *Auto) Follow(ctx context.Context, open []Open, report func(Progress)) error {
+func (a *AutoDriver) Follow(ctx context.Context, open []OpenCall, report func(Progress)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	phones, simulated := a.split(open)
@@ -62,7 +62,7 @@ func (a *Auto) Follow(ctx context.Context, open []Open, report func(Progress)) e
 	return errors.Join(failed[:]...)
 }
 
-func (a *Auto) split(open []Open) (phones, simulated []Open) {
+func (a *AutoDriver) split(open []OpenCall) (phones, simulated []OpenCall) {
 	for _, call := range open {
 		if a.Simulated(call.CallID) {
 			simulated = append(simulated, call)
@@ -74,13 +74,13 @@ func (a *Auto) split(open []Open) (phones, simulated []Open) {
 }
 
 // Adopt implements Adopter for those of the two drivers that implement it.
-func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
+func (a *AutoDriver) Adopt(ctx context.Context, open []OpenCall) (rest []OpenCall) {
 	phones, simulated := a.split(open)
 	return append(adoptCalls(ctx, a.Phones, phones), adoptCalls(ctx, a.Simulator, simulated)...)
 }
 
 // adoptCalls calls the driver's Adopt. A driver without Adopt takes over no calls.
-func adoptCalls(ctx context.Context, driver Driver, open []Open) (rest []Open) {
+func adoptCalls(ctx context.Context, driver Driver, open []OpenCall) (rest []OpenCall) {
 	adopter, ok := driver.(Adopter)
 	if !ok || len(open) == 0 {
 		return open

@@ -9,16 +9,18 @@ import (
 	"trunkline/internal/fault"
 )
 
-// labelling is a platform that names its calls.
-type labelling struct{ *platform }
+// namingPlatform is a platform that names its calls.
+type namingPlatform struct{ *platform }
 
-func (labelling) Name(_ context.Context, order Order) (string, error) { return "sim-" + order.ID, nil }
+func (namingPlatform) Name(_ context.Context, order Order) (string, error) {
+	return "sim-" + order.ID, nil
+}
 
 func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 	phones, simulator := newPlatform(), newPlatform()
 	var asked error
-	auto := &Auto{
-		Phones: phones, Simulator: labelling{simulator},
+	auto := &AutoDriver{
+		Phones: phones, Simulator: namingPlatform{simulator},
 		Registered: func(_ context.Context, account, extension string) (bool, error) {
 			return account == "demo" && extension == "1001", asked
 		},
@@ -49,7 +51,7 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- auto.Follow(ctx, []Open{{CallID: "sim-1"}, {CallID: "2"}}, func(Progress) {})
+		done <- auto.Follow(ctx, []OpenCall{{CallID: "sim-1"}, {CallID: "2"}}, func(Progress) {})
 	}()
 	within(t, "both are followed", func() bool { return phones.follows() && simulator.follows() })
 
@@ -61,9 +63,9 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 
 	mustSucceed(t, <-done)
 
-	adopted := make(chan []Open, 1)
-	auto.Simulator = adopting{simulator, adopted}
-	rest := auto.Adopt(t.Context(), []Open{{CallID: "sim-1"}, {CallID: "2"}})
+	adopted := make(chan []OpenCall, 1)
+	auto.Simulator = adoptingPlatform{simulator, adopted}
+	rest := auto.Adopt(t.Context(), []OpenCall{{CallID: "sim-1"}, {CallID: "2"}})
 	if len(rest) != 1 || rest[0].CallID != "2" || len(<-adopted) != 1 {
 		t.Errorf("the rest is %v", rest)
 	}

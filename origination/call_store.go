@@ -15,19 +15,19 @@ import (
 // row next (docs/decisions/0008), and is then published on the channel. A call is removed when it has
 // ended and all of its steps are stored and published, or when another node has taken it over.
 type callStore struct {
-	maxCalls int
-	rows     rows
-	publish  Publisher
-	metrics  *metrics
-	log      *slog.Logger
-	ended    func(orderID string) // called at least once for a call that has ended, or that nobody reports the end of
-	lost     func(orderID string) // called for a call that another node has taken over
+	maxCalls  int
+	rows      rows
+	publisher Publisher
+	metrics   *metrics
+	log       *slog.Logger
+	onEnded   func(orderID string) // called at least once for a call that has ended, or that nobody reports the end of
+	onLost    func(orderID string) // called for a call that another node has taken over
 
-	ctx          context.Context // ends the goroutines of the calls
-	cancel       context.CancelFunc
-	workers      sync.WaitGroup
-	storeWarning rate.Sometimes // while the database or Kafka is away, every call fails again and again
-	tellWarning  rate.Sometimes
+	ctx            context.Context // ends the goroutines of the calls
+	cancel         context.CancelFunc
+	workers        sync.WaitGroup
+	storeWarning   rate.Sometimes // while the database or Kafka is away, every call fails again and again
+	publishWarning rate.Sometimes
 
 	mu     sync.Mutex
 	byID   map[string]*storeEntry // by Order.ID
@@ -35,13 +35,13 @@ type callStore struct {
 	early  earlyProgress
 }
 
-func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) *callStore {
+func newCallStore(maxCalls int, rows rows, publisher Publisher, log *slog.Logger) *callStore {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &callStore{
-		maxCalls: maxCalls, rows: rows, publish: publish, log: log,
-		ended: func(string) {}, lost: func(string) {},
+		maxCalls: maxCalls, rows: rows, publisher: publisher, log: log,
+		onEnded: func(string) {}, onLost: func(string) {},
 		ctx: ctx, cancel: cancel,
-		storeWarning: rate.Sometimes{Interval: warnInterval}, tellWarning: rate.Sometimes{Interval: warnInterval},
+		storeWarning: rate.Sometimes{Interval: warnInterval}, publishWarning: rate.Sometimes{Interval: warnInterval},
 		byID: map[string]*storeEntry{}, byCall: map[string]*storeEntry{}, early: earlyProgress{},
 	}
 }
@@ -147,7 +147,7 @@ func (s *callStore) accept(orderID string, as Placed) *storeEntry {
 	if as.CallID == "" {
 		e.Live = false
 		// Nobody will report its end: it gives its place back here.
-		s.ended(orderID)
+		s.onEnded(orderID)
 	} else {
 		s.byCall[as.CallID] = e
 		// The driver may have reported before the platform's answer told the call's id.
@@ -162,13 +162,13 @@ func (s *callStore) accept(orderID string, as Placed) *storeEntry {
 
 // delete removes a call that the platform has not accepted, or that was not stored.
 func (s *callStore) delete(orderID string) {
-	s.ended(orderID)
+	s.onEnded(orderID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.byID[orderID]
 	if e != nil {
 		delete(s.byCall, e.Call.ID)
-		e.deleted = true
+		e.deleting = true
 		e.changes++
 		s.wake(e)
 	}
@@ -200,7 +200,7 @@ func (s *callStore) apply(e *storeEntry, p Progress) {
 	s.metrics.countStep(&e.Call)
 
 	if e.State == Ended {
-		s.ended(e.Order.ID)
+		s.onEnded(e.Order.ID)
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *callStore) addAdopted(taken []row) {
 		s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
 		// The other node may have died after it had published the last step, before it wrote that the
 		// call is over.
-		e.endOnceTold()
+		e.endOncePublished()
 		s.wake(e)
 	}
 }
@@ -255,7 +255,7 @@ func (s *callStore) dropLost(listed []*storeEntry, own map[string]bool) (n int) 
 
 // lose removes a call that another node has taken over. s.mu is held.
 func (s *callStore) lose(e *storeEntry) {
-	s.lost(e.Order.ID)
+	s.onLost(e.Order.ID)
 	s.remove(e)
 }
 

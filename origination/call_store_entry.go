@@ -9,12 +9,12 @@ import (
 type storeEntry struct {
 	row
 	placed         bool // the platform has accepted it: its steps may be published
-	changes        int  // number of changes
-	writtenChanges int  // number of changes in the database
-	storedSteps    int  // number of steps in the database
+	changes        int  // of the row, since the entry was made
+	writtenChanges int  // those of them that the database has
+	storedSteps    int  // steps of History that the database has
 	storing        bool // a goroutine stores it
 	publishing     bool // a goroutine publishes it
-	deleted        bool // the row is to be deleted
+	deleting       bool // the row is to be deleted
 	removed        bool // no longer in the callStore
 	cancelSent     bool // Driver.Cancel was called
 
@@ -26,16 +26,16 @@ func (e *storeEntry) toStore() bool { return !e.removed && e.writtenChanges < e.
 
 // toPublish reports whether a stored step is not published.
 func (e *storeEntry) toPublish() bool {
-	return e.placed && !e.removed && !e.deleted && e.Call.ID != "" && e.Announced < e.storedSteps
+	return e.placed && !e.removed && !e.deleting && e.Call.ID != "" && e.PublishedSteps < e.storedSteps
 }
 
 // isLive reports whether the row, once stored, is one of the node's live ones, unless another node took it.
-func (e *storeEntry) isLive() bool { return e.Live && !e.removed && !e.deleted }
+func (e *storeEntry) isLive() bool { return e.Live && !e.removed && !e.deleting }
 
-// endOnceTold marks a call that has ended as no longer live, once its last step is published.
-func (e *storeEntry) endOnceTold() {
+// endOncePublished marks a call that has ended as no longer live, once its last step is published.
+func (e *storeEntry) endOncePublished() {
 	// By the call, not by what was published: it may have got further steps meanwhile.
-	if e.State == Ended && e.Live && e.Announced == len(e.History) {
+	if e.State == Ended && e.Live && e.PublishedSteps == len(e.History) {
 		e.Live = false
 		e.changes++
 	}
@@ -54,7 +54,7 @@ type progressEvent struct {
 
 // progressEvents returns the call.progress events of the stored steps that are not published.
 func (e *storeEntry) progressEvents() (events []Event) {
-	for _, step := range e.History[e.Announced:e.storedSteps] {
+	for _, step := range e.History[e.PublishedSteps:e.storedSteps] {
 		p := progressEvent{"call.progress", e.AccountID, step.At.Unix(), e.Call.ID, step.State, "", e.UserID}
 		if step.State == Ended {
 			p.Cause = e.Cause

@@ -43,7 +43,7 @@ func TestAFaultOfAllCallsIsLoggedOnceInAWhile(t *testing.T) {
 		store := newCallStore(10, rows{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		for range 1000 {
 			store.warn(&store.storeWarning, "storing failed", errors.New("away"))
-			store.warn(&store.tellWarning, "publishing failed", errors.New("away"))
+			store.warn(&store.publishWarning, "publishing failed", errors.New("away"))
 			time.Sleep(5 * time.Millisecond)
 		}
 
@@ -62,13 +62,13 @@ func TestStepsAreStoredWhileTheChannelHangs(t *testing.T) {
 		d.publishThrough(hanging{d.channel, asked, back})
 		id := d.place("1002")
 		<-asked
-		d.platform.says(id, RingingUser)
-		d.reaches(id, RingingUser)
-		d.platform.says(id, UserAnswered, Ended)
-		d.reaches(id, Ended)
+		d.platform.reportStates(id, RingingUser)
+		d.awaitState(id, RingingUser)
+		d.platform.reportStates(id, UserAnswered, Ended)
+		d.awaitState(id, Ended)
 		close(back)
 		within(t, "the call is removed", func() bool { return d.calls.size() == 0 })
-		if told := d.channel.told(id); len(told) != 4 {
+		if told := d.channel.publishedStates(id); len(told) != 4 {
 			t.Errorf("told %v", told)
 		}
 	})
@@ -142,8 +142,8 @@ func TestACallThatComesBackIsAsItsRowSays(t *testing.T) {
 	d.calls.wake(before)
 	d.calls.mu.Unlock()
 	mustSucceed(t, d.calls.write(t.Context(), before))
-	d.platform.says(id, Bridged)
-	d.reaches(id, Bridged)
+	d.platform.reportStates(id, Bridged)
+	d.awaitState(id, Bridged)
 	call, err := d.Get(t.Context(), d.alice(), id)
 	if err != nil || len(call.History) != 3 {
 		t.Errorf("stored %v, %v", call, err)

@@ -15,16 +15,16 @@ import (
 type row struct {
 	Order
 	Call
-	Announced        int
-	Live             bool
+	PublishedSteps   int  // steps of History that are published; the column announced
+	Live             bool // its node has still to follow, store or publish it; false: only read, and deleted later
 	Created, Updated time.Time
 }
 
 // rows reads and writes the tables of calls and of node leases.
 type rows struct {
 	db     *sqldb.DB
-	writes statementRunner // of calls
-	node   string
+	writes limitedWrites // of calls
+	node   string        // Config.Node
 }
 
 const columns = `id, call_id, interaction_id, account_id, domain, user_id, extension, destination, clicktocall_id,
@@ -35,7 +35,7 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var created, updated int64
 	if err := scan(&r.Order.ID, &r.Call.ID, &r.InteractionID, &r.AccountID, &r.Domain, &r.UserID, &r.Extension,
 		&r.Destination,
-		&r.ClickToCallID, &r.State, &r.Cause, &history, &r.Announced, &r.Live, &created, &updated); err != nil {
+		&r.ClickToCallID, &r.State, &r.Cause, &history, &r.PublishedSteps, &r.Live, &created, &updated); err != nil {
 		return row{}, err
 	}
 
@@ -69,7 +69,7 @@ func (t rows) write(ctx context.Context, r *row, statement string, more ...any) 
 	}
 
 	n, err := t.writes.exec(ctx, statement, append([]any{r.Call.ID, r.ClickToCallID, string(r.State), r.Cause,
-		string(history), r.Announced, r.Live, r.Updated.UnixMilli(), r.Order.ID, t.node}, more...)...)
+		string(history), r.PublishedSteps, r.Live, r.Updated.UnixMilli(), r.Order.ID, t.node}, more...)...)
 
 	return n == 1, sqldb.Wrap(err, "storing calls")
 }

@@ -25,7 +25,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 				within(t, "its platform is told", func() bool { return slices.Contains(a.platform.cancels(), id) })
 				fastest = min(fastest, time.Since(began))
 				a.platform.report(Progress{CallID: id, State: Ended, Cause: CauseCancelled})
-				b.reaches(id, Ended)
+				b.awaitState(id, Ended)
 				audittest.Await(t, node.users.audited, "demo", "call.cancel  call:"+id+" ok", 1)
 				wantKind(t, b.Cancel(t.Context(), b.alice(), id), fault.KindConflict)
 			}
@@ -46,7 +46,7 @@ func TestCancelOfACallThatThePlatformLost(t *testing.T) {
 	d.platform.onCancel = func(string) error { return fault.NotFound("no such call") }
 	id := d.place("1002")
 	mustSucceed(t, d.Cancel(t.Context(), d.alice(), id))
-	d.reaches(id, Ended)
+	d.awaitState(id, Ended)
 	if call, err := d.Get(t.Context(), d.alice(), id); err != nil || call.Cause != CauseCancelled {
 		t.Errorf("call %+v, %v", call, err)
 	}

@@ -10,7 +10,7 @@ import (
 // Rules restrict the destinations that may be dialled. The zero value allows all.
 type Rules struct {
 	everyone patterns
-	accounts map[string]patterns
+	accounts map[string]patterns // by account id
 }
 
 // patterns has regular expressions that are searched in the destination. A match of deny refuses it;
@@ -22,12 +22,12 @@ type patterns struct{ allow, deny []*regexp.Regexp }
 func ParseRules(texts RuleTexts) (*Rules, error) {
 	r := &Rules{accounts: map[string]patterns{}}
 	var err error
-	r.everyone.allow, err = compile(texts.Allow)
+	r.everyone.allow, err = compilePatterns(texts.Allow)
 	if err != nil {
 		return nil, err
 	}
 
-	r.everyone.deny, err = compile(texts.Deny)
+	r.everyone.deny, err = compilePatterns(texts.Deny)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func ParseRules(texts RuleTexts) (*Rules, error) {
 	return r, r.readAccounts(texts.AccountDeny, func(p *patterns) *[]*regexp.Regexp { return &p.deny })
 }
 
-func compile(texts []string) ([]*regexp.Regexp, error) {
+func compilePatterns(texts []string) ([]*regexp.Regexp, error) {
 	var all []*regexp.Regexp
 	for _, text := range texts {
 		one, err := regexp.Compile(text)
@@ -58,7 +58,7 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 			return fmt.Errorf("%q is not written ACCOUNT=PATTERN", text)
 		}
 
-		compiled, err := compile([]string{pattern})
+		compiled, err := compilePatterns([]string{pattern})
 		if err != nil {
 			return err
 		}
@@ -71,9 +71,9 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
-// Names reports whether there are patterns of what the account may dial; Check then has
-// found the destination among them.
-func (r *Rules) Names(accountID string) bool {
+// HasAllowList reports whether patterns say what the account may dial. Check then takes a destination only if one
+// of them matches it.
+func (r *Rules) HasAllowList(accountID string) bool {
 	return r.accounts[accountID].allow != nil || len(r.everyone.allow) > 0
 }
 

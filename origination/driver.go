@@ -66,11 +66,11 @@ type Driver interface {
 	// once. open has the calls that had not ended when the process started: the driver follows those
 	// that the platform still has, and reports Ended for the rest. A step may be reported more than
 	// once.
-	Follow(ctx context.Context, open []Open, report func(Progress)) error
+	Follow(ctx context.Context, open []OpenCall, report func(Progress)) error
 }
 
-// Open is an unfinished call of an earlier process.
-type Open struct {
+// OpenCall is an unfinished call of an earlier process.
+type OpenCall struct {
 	Order
 	CallID string
 	State  State

@@ -14,13 +14,13 @@ func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 	d.platform.onOriginate = func(o Order) (Placed, error) {
 		id := "p-" + o.ID
 		for _, state := range states {
-			d.platform.says(id, state, "nonsense", state, Accepted, state)
+			d.platform.reportStates(id, state, "nonsense", state, Accepted, state)
 		}
 		return Placed{CallID: id}, nil
 	}
 
 	id := d.place("1002")
-	d.reaches(id, Ended)
+	d.awaitState(id, Ended)
 	call, err := d.Get(t.Context(), d.alice(), id)
 	mustSucceed(t, err)
 

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-func (d *testNode) under(key, destination string) (string, error) {
+func (d *testNode) originateWithKey(key, destination string) (string, error) {
 	return d.Originate(context.Background(), d.alice(), destination, key)
 }
 
@@ -30,7 +30,7 @@ func TestAKeyRingsOnce(t *testing.T) {
 
 		for i := range 20 {
 			all.Go(func() {
-				id, err := []*testNode{a, b}[i%2].under("k", "1002")
+				id, err := []*testNode{a, b}[i%2].originateWithKey("k", "1002")
 				if err != nil {
 					t.Error(err)
 				}
@@ -47,9 +47,9 @@ func TestAKeyRingsOnce(t *testing.T) {
 			t.Errorf("%d calls, answers %v", n, answers)
 		}
 
-		_, err := b.under("k", "1003")
+		_, err := b.originateWithKey("k", "1003")
 		wantKind(t, err, fault.KindConflict)
-		if other, err := a.under("k2", "1002"); err != nil || answers[other] != 0 {
+		if other, err := a.originateWithKey("k2", "1002"); err != nil || answers[other] != 0 {
 			t.Errorf("another key: %q, %v", other, err)
 		}
 	})
@@ -58,19 +58,19 @@ func TestAKeyRingsOnce(t *testing.T) {
 func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		first := newTestNode(t, at).run()
-		id, err := first.under("k", "1002")
+		id, err := first.originateWithKey("k", "1002")
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
 		mustSucceed(t, err)
-		strict := limitedNode(t, at, AdmissionConfig{Rules: rules}).run()
-		if again, err := strict.under("k", "1002"); err != nil || again != id {
+		strict := newLimitedTestNode(t, at, AdmissionConfig{Rules: rules}).run()
+		if again, err := strict.originateWithKey("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
 		}
 
-		_, err = strict.under("k2", "1002")
+		_, err = strict.originateWithKey("k2", "1002")
 		wantKind(t, err, fault.KindForbidden)
 	})
 }
@@ -102,11 +102,11 @@ func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
-		_, err := d.under("k", "1002")
+		_, err := d.originateWithKey("k", "1002")
 		wantKind(t, err, fault.KindRefused)
 		d.platform.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil }
 
-		if _, err := d.under("k", "1003"); err != nil {
+		if _, err := d.originateWithKey("k", "1003"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -116,7 +116,7 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, nil }
 	for range 2 {
-		if id, err := d.under("k", "1002"); id != "" || err != nil {
+		if id, err := d.originateWithKey("k", "1002"); id != "" || err != nil {
 			t.Errorf("%q, %v", id, err)
 		}
 	}
@@ -147,13 +147,14 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 			t.Errorf("the key is of account %q", account)
 		}
 
-		id, err := d.under("early", "1002")
+		id, err := d.originateWithKey("early", "1002")
 		if err != nil || id == "" || len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died early: %q, %v", id, err)
 		}
 
 		claim("late", id, -time.Second) // as if that call had been placed under it
-		if again, err := d.under("late", "1002"); err != nil || again != id || len(d.platform.placedOrders()) != 1 {
+		if again, err := d.originateWithKey("late", "1002"); err != nil || again != id ||
+			len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died late: %q, %v", again, err)
 		}
 
@@ -167,20 +168,20 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 }
 
 func TestRepeatsAreNotLimited(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{PerMinute: 1}).run()
+	d := newLimitedTestNode(t, testdb.SQLite(t), AdmissionConfig{PerMinute: 1}).run()
 	for range 5 {
-		if _, err := d.under("k", "1002"); err != nil {
+		if _, err := d.originateWithKey("k", "1002"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := d.under("k2", "1002")
+	_, err := d.originateWithKey("k2", "1002")
 	wantKind(t, err, fault.KindLimited)
 }
 
 func TestKeysThatAreNone(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	for _, key := range []string{"a b", "ü", "\x7f", string(make([]byte, 256))} {
-		_, err := d.under(key, "1002")
+		_, err := d.originateWithKey(key, "1002")
 		wantKind(t, err, fault.KindInvalid)
 	}
 }
@@ -188,11 +189,11 @@ func TestKeysThatAreNone(t *testing.T) {
 func TestAKeyLivesADay(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
-		first, err := d.under("k", "1002")
+		first, err := d.originateWithKey("k", "1002")
 		mustSucceed(t, err)
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
 		mustSucceed(t, err)
-		second, err := d.under("k", "1003")
+		second, err := d.originateWithKey("k", "1003")
 		if err != nil || second == first {
 			t.Errorf("%q after %q, %v", second, first, err)
 		}

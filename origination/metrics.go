@@ -9,11 +9,11 @@ import (
 
 type metrics struct {
 	placed  prometheus.Counter
-	refused *prometheus.CounterVec
-	states  *prometheus.CounterVec
-	causes  *prometheus.CounterVec
-	bridged prometheus.Histogram
-	cancels *prometheus.CounterVec
+	refused *prometheus.CounterVec // orders, by kind of error
+	states  *prometheus.CounterVec // changes, by new state
+	causes  *prometheus.CounterVec // ended calls
+	bridged prometheus.Histogram   // seconds from accepted to bridged
+	cancels *prometheus.CounterVec // by result: cancelHere and the others
 }
 
 // Results of cancel requests.
@@ -24,14 +24,14 @@ const (
 	cancelFailed    = "failed"
 )
 
-// refusals has the error kinds of failed originations.
-var refusals = [...]fault.Kind{
+// refusalKinds has the error kinds of failed originations.
+var refusalKinds = [...]fault.Kind{
 	fault.KindInvalid, fault.KindForbidden, fault.KindConflict, fault.KindUnprocessable,
 	fault.KindLimited, fault.KindInternal, fault.KindRefused, fault.KindUnavailable,
 }
 
-// causes has the causes with a metric label of their own; others are counted as "other".
-var causes = map[string]bool{
+// labelledCauses has the causes with a metric label of their own; others are counted as "other".
+var labelledCauses = map[string]bool{
 	"NORMAL_CLEARING": true, "USER_BUSY": true, "NO_ANSWER": true, "NO_USER_RESPONSE": true, "CALL_REJECTED": true,
 	CauseAbsent: true, "UNALLOCATED_NUMBER": true, CauseCancelled: true, CauseLost: true, CauseUnknown: true,
 }
@@ -50,10 +50,10 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 			20, 30, 60, 120),
 		cancels: f.CounterVec("trunkline_origination_cancels_total", "Cancel requests, by result.", "result"),
 	}
-	metric.Init(m.refused, refusals[:]...)
+	metric.Init(m.refused, refusalKinds[:]...)
 	metric.Init(m.states, states[:]...)
 
-	for cause := range causes {
+	for cause := range labelledCauses {
 		m.causes.WithLabelValues(cause)
 	}
 
@@ -88,7 +88,7 @@ func (m *metrics) countStep(c *Call) {
 		m.bridged.Observe(last.At.Sub(first.At.Time).Seconds())
 	case Ended:
 		cause := c.Cause
-		if !causes[cause] {
+		if !labelledCauses[cause] {
 			cause = otherLabel
 		}
 		m.causes.WithLabelValues(cause).Inc()
@@ -98,7 +98,7 @@ func (m *metrics) countStep(c *Call) {
 // kindLabel returns the metric label of an error's kind.
 func kindLabel(err error) string {
 	kind := fault.KindOf(err)
-	for _, known := range refusals {
+	for _, known := range refusalKinds {
 		if kind == known {
 			return string(kind)
 		}

@@ -31,9 +31,9 @@ func (s *Service) runNodeLease(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-renew.C:
-			doing, err = "renewing the node's lease", s.withinLease(ctx, s.renewLease)
+			doing, err = "renewing the node's lease", s.runWithinLease(ctx, s.renewLease)
 		case <-check.C:
-			doing, err = "cancelling calls for other nodes", s.withinLease(ctx, s.cancelRequested)
+			doing, err = "cancelling calls for other nodes", s.runWithinLease(ctx, s.cancelRequested)
 		}
 
 		if err != nil && ctx.Err() == nil {
@@ -42,8 +42,8 @@ func (s *Service) runNodeLease(ctx context.Context) {
 	}
 }
 
-// withinLease runs a job with a timeout, so that it does not delay the lease's renewal.
-func (s *Service) withinLease(ctx context.Context, job func(context.Context) error) error {
+// runWithinLease runs a job with a timeout, so that it does not delay the lease's renewal.
+func (s *Service) runWithinLease(ctx context.Context, job func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/renewalsPerLease)
 	defer cancel()
 	return job(ctx)

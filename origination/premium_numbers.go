@@ -8,10 +8,10 @@ import (
 	"trunkline/telephony/number"
 )
 
-// Premium has the numbers that are blocked because of their price.
-type Premium struct {
-	known    bool // includes the numbers of number.Plan.Premium
-	patterns []*regexp.Regexp
+// PremiumNumbers has the numbers that are blocked because of their price.
+type PremiumNumbers struct {
+	known    bool             // the numbers of number.Plan.Premium are blocked
+	patterns []*regexp.Regexp // further ones
 }
 
 // Keywords that are accepted instead of a pattern.
@@ -22,8 +22,8 @@ const (
 
 // ParsePremium parses patterns: regular expressions, "known" for the premium-rate numbers that are
 // known, or "none" alone.
-func ParsePremium(texts []string) (*Premium, error) {
-	p := &Premium{}
+func ParsePremium(texts []string) (*PremiumNumbers, error) {
+	p := &PremiumNumbers{}
 	for _, text := range texts {
 		switch {
 		case text == premiumKnown:
@@ -32,7 +32,7 @@ func ParsePremium(texts []string) (*Premium, error) {
 			return nil, fmt.Errorf("%q stands alone", premiumNone)
 		case text == premiumNone:
 		default:
-			compiled, err := compile([]string{text})
+			compiled, err := compilePatterns([]string{text})
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +45,7 @@ func ParsePremium(texts []string) (*Premium, error) {
 
 // blocks reports whether a number is blocked. Patterns are searched in the number as dialled and in
 // E.164.
-func (p *Premium) blocks(numbers *number.Plan, accountID, dialled string) bool {
+func (p *PremiumNumbers) blocks(numbers *number.Plan, accountID, dialled string) bool {
 	if p == nil {
 		return false
 	}

@@ -18,7 +18,7 @@ const (
 type Adopter interface {
 	// Adopt follows those of the calls that the platform still has, with reports to Follow's callback,
 	// and returns the rest.
-	Adopt(ctx context.Context, open []Open) (rest []Open)
+	Adopt(ctx context.Context, open []OpenCall) (rest []OpenCall)
 }
 
 // Run follows calls, and stores and publishes their progress, until ctx ends. It then waits for the
@@ -67,7 +67,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Ready() bool { return s.running.Load() }
 
 // takeOverAtStart acquires the lease, and takes over the calls of nodes without one.
-func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
+func (s *Service) takeOverAtStart(ctx context.Context) ([]OpenCall, error) {
 	if err := s.rows.acquireLease(ctx, s.cfg.Lease); err != nil {
 		return nil, err
 	}
@@ -81,14 +81,14 @@ func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
 
 // takeOver takes over the calls of nodes without a lease, and returns those that
 // have not ended.
-func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
+func (s *Service) takeOver(ctx context.Context) ([]OpenCall, error) {
 	taken, err := s.rows.takeOverExpired(ctx)
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
 
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
-	var open []Open
+	var open []OpenCall
 	for i := range taken {
 		r := &taken[i]
 		if r.State == Ended {
@@ -96,7 +96,7 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 			continue
 		}
 		s.admission.AddTakenOver(Slot{r.Order.ID, r.AccountID, r.UserID})
-		open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
+		open = append(open, OpenCall{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 	}
 
 	// After their slots: from here on a report may end a call.

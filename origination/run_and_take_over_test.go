@@ -14,13 +14,15 @@ import (
 
 func TestADriverThatStopsIsAFault(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t))
-	d.driver = quitter{d.platform}
+	d.driver = stoppingPlatform{d.platform}
 	wantKind(t, d.Run(t.Context()), fault.KindInternal)
 }
 
-type quitter struct{ *platform }
+type stoppingPlatform struct{ *platform }
 
-func (quitter) Follow(context.Context, []Open, func(Progress)) error { return errors.New("no more") }
+func (stoppingPlatform) Follow(context.Context, []OpenCall, func(Progress)) error {
+	return errors.New("no more")
+}
 
 // A node whose database no other process has writes nothing at rest.
 func TestASingleNodeRenewsNoLease(t *testing.T) {
@@ -46,18 +48,18 @@ func TestASingleNodeRenewsNoLease(t *testing.T) {
 
 func TestARestartGoesOn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		before := newTestNode(t, at, byItself).crashing()
+		before := newTestNode(t, at, singleNode).runWithoutLease()
 		ringing, told := before.place("1002"), before.place("1003")
-		before.platform.says(ringing, RingingUser, UserAnswered)
-		before.platform.says(told, RingingUser)
-		before.reaches(ringing, UserAnswered)
-		within(t, "it is told", func() bool { return len(before.channel.told(told)) == 2 })
-		before.channel.breaks(errors.New("kafka is away"))
-		before.platform.says(told, Ended)
-		before.reaches(told, Ended)
+		before.platform.reportStates(ringing, RingingUser, UserAnswered)
+		before.platform.reportStates(told, RingingUser)
+		before.awaitState(ringing, UserAnswered)
+		within(t, "it is told", func() bool { return len(before.channel.publishedStates(told)) == 2 })
+		before.channel.failWith(errors.New("kafka is away"))
+		before.platform.reportStates(told, Ended)
+		before.awaitState(told, Ended)
 		before.stop()
 
-		after := newTestNode(t, at, byItself).run()
+		after := newTestNode(t, at, singleNode).run()
 		open := after.platform.open
 		if len(open) != 1 || open[0].CallID != ringing || open[0].State != UserAnswered ||
 			open[0].Extension != "1001" ||
@@ -65,17 +67,17 @@ func TestARestartGoesOn(t *testing.T) {
 			t.Fatalf("open: %+v", open)
 		}
 
-		after.platform.says(ringing, RingingUser, Bridged, Ended)
-		after.reaches(ringing, Ended)
+		after.platform.reportStates(ringing, RingingUser, Bridged, Ended)
+		after.awaitState(ringing, Ended)
 		within(t, "what was not told is told", func() bool {
-			return slices.Equal(last(after.channel.told(ringing), 2), []State{Bridged, Ended}) &&
-				slices.Equal(last(after.channel.told(told), 1), []State{Ended}) && after.calls.size() == 0
+			return slices.Equal(last(after.channel.publishedStates(ringing), 2), []State{Bridged, Ended}) &&
+				slices.Equal(last(after.channel.publishedStates(told), 1), []State{Ended}) && after.calls.size() == 0
 		})
 
 		after.stop()
 
-		again := newTestNode(t, at, byItself).run()
-		if len(again.platform.open) != 0 || len(again.channel.told(ringing)) != 0 {
+		again := newTestNode(t, at, singleNode).run()
+		if len(again.platform.open) != 0 || len(again.channel.publishedStates(ringing)) != 0 {
 			t.Errorf("a third life has %+v", again.platform.open)
 		}
 	})
@@ -85,8 +87,8 @@ func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		before := newTestNode(t, at).run()
 		id := before.place("1002")
-		before.platform.says(id, RingingUser)
-		before.reaches(id, RingingUser)
+		before.platform.reportStates(id, RingingUser)
+		before.awaitState(id, RingingUser)
 		before.stop()
 		after := newTestNode(t, at).run()
 		if len(after.platform.open) != 1 || after.platform.open[0].CallID != id {
@@ -114,8 +116,8 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 			t.Errorf("the other node has %d calls", n)
 		}
 
-		a.platform.says(id, RingingUser)
-		a.reaches(id, RingingUser)
+		a.platform.reportStates(id, RingingUser)
+		a.awaitState(id, RingingUser)
 		if got := b.storedState(id); got != RingingUser {
 			t.Errorf("the other node sees %s", got)
 		}
@@ -124,31 +126,31 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 
 const shortLease = 300 * time.Millisecond
 
-func short(c *Config) { c.Lease = shortLease }
+func withShortLease(c *Config) { c.Lease = shortLease }
 
 func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		dead := newTestNode(t, at, short)
+		dead := newTestNode(t, at, withShortLease)
 		mustSucceed(t, dead.rows.acquireLease(t.Context(), time.Hour))
-		dead.crashing()
+		dead.runWithoutLease()
 		id := dead.place("1002")
-		dead.platform.says(id, RingingUser)
-		dead.reaches(id, RingingUser)
+		dead.platform.reportStates(id, RingingUser)
+		dead.awaitState(id, RingingUser)
 
-		plain := newTestNode(t, at, short).run()
+		plain := newTestNode(t, at, withShortLease).run()
 		if plain.calls.size() != 0 {
 			t.Fatal("taken over while its node lived")
 		}
 
 		mustSucceed(t, dead.rows.acquireLease(t.Context(), 0)) // its time is over
-		plain.reaches(id, Ended)
+		plain.awaitState(id, Ended)
 		call, err := plain.Get(t.Context(), plain.alice(), id)
 		if err != nil || call.Cause != CauseLost {
 			t.Errorf("call %+v, %v", call, err)
 		}
 
 		// The dead node comes back to life: it may not say more about the call.
-		dead.platform.says(id, UserAnswered, Bridged)
+		dead.platform.reportStates(id, UserAnswered, Bridged)
 		within(t, "it finds out", func() bool { return dead.calls.size() == 0 })
 		if state := dead.storedState(id); state != Ended {
 			t.Errorf("it wrote %s", state)
@@ -161,9 +163,9 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 func TestACallThatAnotherNodeHasTakenOverHoldsNoSlot(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		long := func(c *Config) { c.Lease = time.Hour }
-		late := limitedNode(t, at, AdmissionConfig{UserCalls: 2}, long)
+		late := newLimitedTestNode(t, at, AdmissionConfig{UserCalls: 2}, long)
 		mustSucceed(t, late.rows.acquireLease(t.Context(), time.Hour))
-		late.crashing()
+		late.runWithoutLease()
 		lost := late.place("1002")
 		mustSucceed(t, late.rows.acquireLease(t.Context(), 0)) // its time is over
 
@@ -192,14 +194,14 @@ func TestACallThatAnotherNodeHasTakenOverHoldsNoSlot(t *testing.T) {
 
 func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	at := testdb.SQLite(t)
-	dead := newTestNode(t, at, short).crashing()
+	dead := newTestNode(t, at, withShortLease).runWithoutLease()
 	id := dead.place("1002")
-	dead.platform.says(id, RingingUser)
-	dead.reaches(id, RingingUser)
+	dead.platform.reportStates(id, RingingUser)
+	dead.awaitState(id, RingingUser)
 	dead.stop()
-	next := newTestNode(t, at, short)
-	adopted := make(chan []Open, 1)
-	next.driver = adopting{next.platform, adopted}
+	next := newTestNode(t, at, withShortLease)
+	adopted := make(chan []OpenCall, 1)
+	next.driver = adoptingPlatform{next.platform, adopted}
 	mustSucceed(t, next.rows.acquireLease(t.Context(), time.Hour))
 
 	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`,
@@ -213,6 +215,6 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 		t.Fatalf("adopted %+v", open)
 	}
 
-	next.platform.says(id, UserAnswered)
-	next.reaches(id, UserAnswered)
+	next.platform.reportStates(id, UserAnswered)
+	next.awaitState(id, UserAnswered)
 }

@@ -64,7 +64,7 @@ type Service struct {
 	users       Users
 	admission   *Admission
 	rows        rows
-	keys        keys
+	keys        idempotencyKeys
 	calls       *callStore
 	userLocks   keylock.Locks // a user's first orders, which may create the user's click-to-call resource
 	resourceIDs clickToCallResourceIDs
@@ -90,17 +90,17 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 
-	writes := newStatementRunner(deps.DB)
+	writes := newLimitedWrites(deps.DB)
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, writes, cfg.Node}, keys: keys{deps.DB, writes},
+		rows: rows{deps.DB, writes, cfg.Node}, keys: idempotencyKeys{deps.DB, writes},
 		resourceIDs: clickToCallResourceIDs{byUserID: map[string]string{}}, audit: deps.Audit, log: deps.Log,
 		tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
-	s.calls.ended, s.calls.lost = s.admission.Release, s.admission.Forget
+	s.calls.onEnded, s.calls.onLost = s.admission.Release, s.admission.Forget
 
 	return s, nil
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	writeTimeout    = 5 * time.Second
-	announceTimeout = 10 * time.Second
-	warnInterval    = 2 * time.Second
+	writeTimeout   = 5 * time.Second  // of one statement
+	publishTimeout = 10 * time.Second // of one call of Publisher.Publish
+	warnInterval   = 2 * time.Second  // between two log lines of the same failure
 )
 
 // wake starts a goroutine that stores the call, and another that publishes it, unless they run or have
@@ -46,8 +46,8 @@ func (s *callStore) storeAll(e *storeEntry) {
 // count of published steps is written with the call's next step, or separately after the last.
 func (s *callStore) publishAll(e *storeEntry) {
 	s.work(&e.publishing, e.toPublish, func() error {
-		err := s.announce(e)
-		s.warn(&s.tellWarning, "publishing call progress failed, will retry", err)
+		err := s.publishStored(e)
+		s.warn(&s.publishWarning, "publishing call progress failed, will retry", err)
 		return err
 	})
 }
@@ -89,7 +89,7 @@ func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 	defer e.writing.Unlock()
 
 	s.mu.Lock()
-	due, image, changes, deleted := e.toStore(), e.row, e.changes, e.deleted
+	due, image, changes, deleted := e.toStore(), e.row, e.changes, e.deleting
 	save := s.rows.update
 	switch {
 	case deleted:
@@ -118,7 +118,7 @@ func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 	case !own && !deleted:
 		s.lose(e)
 	case deleted || !image.Live: // by the image: what has changed since is not stored
-		s.ended(e.Order.ID)
+		s.onEnded(e.Order.ID)
 		s.remove(e)
 	}
 	s.wake(e)
@@ -126,23 +126,23 @@ func (s *callStore) write(ctx context.Context, e *storeEntry) error {
 	return nil
 }
 
-// announce publishes the stored steps of a call that have not been published.
-func (s *callStore) announce(e *storeEntry) error {
+// publishStored publishes the stored steps of a call that have not been published.
+func (s *callStore) publishStored(e *storeEntry) error {
 	s.mu.Lock()
-	publish, told, events := s.publish, e.storedSteps, e.progressEvents()
+	publisher, upTo, events := s.publisher, e.storedSteps, e.progressEvents()
 	s.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(s.ctx, announceTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, publishTimeout)
 	defer cancel()
 
-	if err := publish.Publish(ctx, events...); err != nil {
+	if err := publisher.Publish(ctx, events...); err != nil {
 		return err
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.Announced = told
-	e.endOnceTold()
+	e.PublishedSteps = upTo
+	e.endOncePublished()
 	s.wake(e)
 
 	return nil

@@ -28,9 +28,9 @@ func TestManyCallsAtOnce(t *testing.T) {
 			says.Go(func() {
 				for i := 1; i < len(states); i++ {
 					for range rand.IntN(3) {
-						d.platform.says("p-"+o.ID, states[rand.IntN(i)])
+						d.platform.reportStates("p-"+o.ID, states[rand.IntN(i)])
 					}
-					d.platform.says("p-"+o.ID, states[i])
+					d.platform.reportStates("p-"+o.ID, states[i])
 					time.Sleep(time.Duration(rand.IntN(int(5 * time.Millisecond))))
 				}
 			})
@@ -51,7 +51,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		for _, id := range ids {
 			call, err := d.Get(t.Context(), d.alice(), id)
 			mustSucceed(t, err)
-			if got := firstTold(d.channel.told(id)); !slices.Equal(got, states[:]) ||
+			if got := firstTold(d.channel.publishedStates(id)); !slices.Equal(got, states[:]) ||
 				!slices.Equal(statesOf(call.History), states[:]) {
 				t.Errorf("told %v, stored %v", got, statesOf(call.History))
 			}
@@ -98,8 +98,8 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	d := newTestNode(t, sqldb.Config{URL: server.URL},
 		func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
 	id := d.place("1002")
-	d.platform.says(id, RingingUser)
-	d.reaches(id, RingingUser)
+	d.platform.reportStates(id, RingingUser)
+	d.awaitState(id, RingingUser)
 	server.Kill(t)
 	_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 	if kind := fault.KindOf(err); kind != fault.KindInternal { // the user document cannot be read
@@ -109,10 +109,10 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 		t.Errorf("placed: %v", err)
 	}
 
-	d.platform.says(id, UserAnswered, Dialling, Ended)
+	d.platform.reportStates(id, UserAnswered, Dialling, Ended)
 	server.Start(t)
 	within(t, "the steps of meanwhile are stored and told", func() bool {
-		return slices.Equal(firstTold(d.channel.told(id)),
+		return slices.Equal(firstTold(d.channel.publishedStates(id)),
 			[]State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
 	})
 
@@ -124,7 +124,7 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 func (d *testNode) publishThrough(p Publisher) {
 	d.calls.mu.Lock()
 	defer d.calls.mu.Unlock()
-	d.calls.publish = p
+	d.calls.publisher = p
 }
 
 // placeUnread places an order that was made before the database went away.
@@ -132,4 +132,27 @@ func (d *testNode) placeUnread() error {
 	_, err := d.Service.place(context.Background(),
 		Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
 	return err
+}
+
+func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
+	d := newTestNode(t, testdb.SQLite(t)).run()
+	d.channel.failWith(errors.New("kafka is away"))
+	id := d.place("1002")
+	d.platform.reportStates(id, RingingUser, UserAnswered, Ended)
+	d.awaitState(id, Ended)
+
+	if d.calls.size() != 1 {
+		t.Error("the call was removed before it was announced")
+	}
+
+	d.channel.failWith(nil)
+	want := []State{Accepted, RingingUser, UserAnswered, Ended}
+	within(t, "the steps are told",
+		func() bool { return slices.Equal(d.channel.publishedStates(id), want) && d.calls.size() == 0 })
+	last := d.channel.sent[len(d.channel.sent)-1]
+	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" ||
+		last.UserID != d.users.alice ||
+		last.Timestamp < time.Now().Unix()-60 {
+		t.Errorf("told %+v", last)
+	}
 }

@@ -36,11 +36,11 @@ type testNode struct {
 // newTestNode makes a node that does not run yet, without limits of calls.
 func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
 	t.Helper()
-	return limitedNode(t, at, AdmissionConfig{}, change...)
+	return newLimitedTestNode(t, at, AdmissionConfig{}, change...)
 }
 
-// limitedNode is newTestNode with limits of calls.
-func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
+// newLimitedTestNode is newTestNode with limits of calls.
+func newLimitedTestNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
 	t.Helper()
 	db := testdb.Open(t, at)
 	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
@@ -84,8 +84,8 @@ func (d *testNode) run() *testNode {
 	return d
 }
 
-// crashing runs the node without a sign of life, and never ends it well.
-func (d *testNode) crashing() *testNode {
+// runWithoutLease runs the node without a sign of life, and never ends it well.
+func (d *testNode) runWithoutLease() *testNode {
 	ctx, cancel := context.WithCancel(context.Background())
 	var jobs sync.WaitGroup
 	jobs.Go(func() { _ = d.platform.Follow(ctx, nil, d.calls.report) })
@@ -120,7 +120,7 @@ func (d *testNode) storedState(callID string) State {
 	return c.State
 }
 
-func (d *testNode) reaches(callID string, state State) {
+func (d *testNode) awaitState(callID string, state State) {
 	d.t.Helper()
 	within(d.t, string(state), func() bool { return d.storedState(callID) == state })
 }
@@ -184,7 +184,7 @@ type platform struct {
 	mu          sync.Mutex
 	orders      []Order
 	cancelled   []string
-	open        []Open
+	open        []OpenCall
 	report      func(Progress)
 	onOriginate func(Order) (Placed, error)
 	onCancel    func(callID string) error
@@ -212,7 +212,7 @@ func (p *platform) Cancel(_ context.Context, callID string) error {
 	return p.onCancel(callID)
 }
 
-func (p *platform) Follow(ctx context.Context, open []Open, report func(Progress)) error {
+func (p *platform) Follow(ctx context.Context, open []OpenCall, report func(Progress)) error {
 	p.mu.Lock()
 	p.open, p.report = open, report
 	p.mu.Unlock()
@@ -226,7 +226,7 @@ func (p *platform) follows() bool {
 	return p.report != nil
 }
 
-func (p *platform) says(callID string, states ...State) {
+func (p *platform) reportStates(callID string, states ...State) {
 	for _, state := range states {
 		p.report(Progress{CallID: callID, State: state, Cause: map[State]string{Ended: "NORMAL_CLEARING"}[state],
 			At: time.Now()})
@@ -245,13 +245,13 @@ func (p *platform) cancels() []string {
 	return append([]string(nil), p.cancelled...)
 }
 
-// adopting is a platform whose calls outlive their node.
-type adopting struct {
+// adoptingPlatform is a platform whose calls outlive their node.
+type adoptingPlatform struct {
 	*platform
-	adopted chan []Open
+	adopted chan []OpenCall
 }
 
-func (a adopting) Adopt(_ context.Context, open []Open) []Open {
+func (a adoptingPlatform) Adopt(_ context.Context, open []OpenCall) []OpenCall {
 	a.adopted <- open
 	return nil
 }
@@ -282,14 +282,14 @@ func (c *channel) Publish(_ context.Context, events ...Event) error {
 	return nil
 }
 
-func (c *channel) breaks(err error) {
+func (c *channel) failWith(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fail = err
 }
 
-// told returns the published states of a call.
-func (c *channel) told(callID string) (states []State) {
+// publishedStates returns the published states of a call.
+func (c *channel) publishedStates(callID string) (states []State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.sent {
@@ -323,14 +323,14 @@ func within(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// refuses makes the platform refuse orders with an error; nil: it accepts them.
-func (p *platform) refuses(err error) {
+// refuseWith makes the platform refuse orders with an error; nil: it accepts them.
+func (p *platform) refuseWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, err }
 }
 
-func byItself(c *Config) { c.SingleNode = true }
+func singleNode(c *Config) { c.SingleNode = true }
 
 func last(all []State, n int) []State { return all[max(0, len(all)-n):] }
 

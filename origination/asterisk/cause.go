@@ -28,16 +28,16 @@ func causeOf(text string) string {
 // causeNoRoute is the cause with which a PJSIP endpoint that has no contact cannot be called.
 const causeNoRoute = "NO_ROUTE_DESTINATION"
 
-// reasons maps the Reason of an OriginateResponse, which is the number of a control frame, to a cause.
+// causesByReason maps the Reason of an OriginateResponse, which is the number of a control frame, to a cause.
 // 0 is any other failure, usually of a phone that is unknown or not registered.
-var reasons = map[string]string{
+var causesByReason = map[string]string{
 	"0": origination.CauseAbsent, "1": origination.CauseCancelled, "3": "NO_ANSWER", "5": "USER_BUSY",
 	"8": "NORMAL_CIRCUIT_CONGESTION",
 }
 
-// dialStatuses maps the DialStatus of a destination that was not reached to a cause. Dial reports
+// causesByDialStatus maps the DialStatus of a destination that was not reached to a cause. Dial reports
 // CHANUNAVAIL for an extension that does not exist.
-var dialStatuses = map[string]string{
+var causesByDialStatus = map[string]string{
 	"BUSY": "USER_BUSY", "NOANSWER": "NO_ANSWER", "CANCEL": origination.CauseCancelled,
 	"CONGESTION": "NORMAL_CIRCUIT_CONGESTION", "CHANUNAVAIL": "UNALLOCATED_NUMBER",
 }

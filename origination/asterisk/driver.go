@@ -54,8 +54,8 @@ type platform struct {
 	log    *slog.Logger
 }
 
-// filters select the events of our calls by their Linkedid and ActionID.
-var filters = []string{"Linkedid: [A-Za-z0-9._-]+" + ownerSuffix, "ActionID: [A-Za-z0-9._-]+" + originateSuffix}
+// eventFilters select the events of our calls by their Linkedid and ActionID.
+var eventFilters = []string{"Linkedid: [A-Za-z0-9._-]+" + ownerSuffix, "ActionID: [A-Za-z0-9._-]+" + originateSuffix}
 
 func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
 	conn, err := p.client.Dial(ctx)
@@ -71,7 +71,7 @@ func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
 
 // filter restricts the events to those of our calls if the user has the privilege.
 func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
-	for _, text := range filters {
+	for _, text := range eventFilters {
 		_, err := conn.Do(ctx,
 			ami.Action{Name: "Filter",
 				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
@@ -92,7 +92,7 @@ func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 
 func (p *platform) NewCall(c eventdriver.Call) *call {
 	return &call{
-		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(),
+		Call: c, ownerAnswered: c.State.Rank() >= origination.UserAnswered.Rank(),
 		destinationAnswered: c.State == origination.Bridged,
 	}
 }
@@ -101,7 +101,7 @@ func (p *platform) Key(callID string) string { return callID }
 
 func (p *platform) Prepare(_ context.Context, _ *ami.Conn,
 	order origination.Order) (func(context.Context, *ami.Conn) error, error) {
-	action, err := p.cfg.originate(order)
+	action, err := p.cfg.originateAction(order)
 	return func(ctx context.Context, conn *ami.Conn) error {
 		_, err := conn.Do(ctx, action)
 		return err

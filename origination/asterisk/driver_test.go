@@ -30,9 +30,9 @@ func order(id string) origination.Order { return drivertest.OrderTo(id, "1002") 
 
 func TestDriver(t *testing.T) {
 	suite := drivertest.Suite{
-		Platform: func(t *testing.T,
-			p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
-			s := newScripted(t, &scripted{Platform: p})
+		StartPlatform: func(t *testing.T,
+			p *drivertest.ScriptedPlatform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+			s := newScripted(t, &scriptedAsterisk{ScriptedPlatform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
 				cfg := s.driverConfig()
 				cfg.Limits = limits
@@ -49,7 +49,7 @@ func TestDriver(t *testing.T) {
 		Answer: "OriginateResponse", HangUp: "Hangup",
 	}
 
-	for number, c := range calls(t) {
+	for number, c := range scriptedCalls(t) {
 		suite.Calls[number] = c.want
 	}
 
@@ -66,21 +66,21 @@ func TestCallsInAnyTiming(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, without a filter %t", timing.name, noFilter), func(t *testing.T) {
 				t.Parallel()
 				s := newScripted(t,
-					&scripted{Platform: &drivertest.Platform{Split: timing.split, Pause: timing.pause},
-						noFilter: noFilter})
+					&scriptedAsterisk{noFilter: noFilter,
+						ScriptedPlatform: &drivertest.ScriptedPlatform{Split: timing.split, Pause: timing.pause}})
 				cfg := s.driverConfig()
 				cfg.GoneAfter = time.Minute // the end must be found by events alone
 				d, probe := newDriver(t, cfg)
 				j, _ := drivertest.Follow(t, d.Follow, nil)
 				probe.AwaitConnected(t)
 
-				for number := range calls(t) {
+				for number := range scriptedCalls(t) {
 					if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 						t.Fatal(err)
 					}
 				}
 
-				for number, c := range calls(t) {
+				for number, c := range scriptedCalls(t) {
 					j.Await(t, "call-"+number, origination.Ended)
 					if got := j.States("call-" + number); !slices.Equal(got, c.want) {
 						t.Errorf("%s: got %v, want %v", number, got, c.want)
@@ -95,8 +95,8 @@ func TestCallsInAnyTiming(t *testing.T) {
 
 // The log says which privilege a user lacks that may not originate calls, or not list channels.
 func TestAdviceAboutPrivileges(t *testing.T) {
-	for name, s := range map[string]*scripted{
-		"originate": {Platform: &drivertest.Platform{Refuse: "Permission denied"}},
+	for name, s := range map[string]*scriptedAsterisk{
+		"originate": {ScriptedPlatform: &drivertest.ScriptedPlatform{Refuse: "Permission denied"}},
 		"reporting": {noList: true},
 	} {
 		t.Run(name, func(t *testing.T) {

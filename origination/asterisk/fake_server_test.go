@@ -48,8 +48,8 @@ const (
 	capturedAction = "a2"
 )
 
-// of returns the messages of a script with the ids of a call.
-func of(script []amiMessage, callID string) []amiMessage {
+// withIDsOf returns the messages of a script with the ids of a call.
+func withIDsOf(script []amiMessage, callID string) []amiMessage {
 	var told []amiMessage
 	for _, p := range script {
 		mine := make(amiMessage, len(p))
@@ -67,8 +67,8 @@ func of(script []amiMessage, callID string) []amiMessage {
 	return told
 }
 
-// captured returns the events of a captured connection between the response to Originate and the end.
-func captured(t *testing.T, file string) []amiMessage {
+// loadCaptured returns the events of a captured connection between the response to Originate and the end.
+func loadCaptured(t *testing.T, file string) []amiMessage {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
 	if err != nil {
@@ -94,10 +94,10 @@ func captured(t *testing.T, file string) []amiMessage {
 	return script
 }
 
-// scripted is an Asterisk that sends scripts to a client that originates calls. It accepts only the
+// scriptedAsterisk is an Asterisk that sends scripts to a client that originates calls. It accepts only the
 // driver's actions, and fails the test for any other.
-type scripted struct {
-	*drivertest.Platform
+type scriptedAsterisk struct {
+	*drivertest.ScriptedPlatform
 	scripts  map[string][]amiMessage // by destination
 	noFilter bool                    // the user has no write privilege system
 	noList   bool                    // nor reporting
@@ -106,10 +106,10 @@ type scripted struct {
 	filters  int                   // of the connection
 }
 
-func newScripted(t *testing.T, s *scripted) *scripted {
+func newScripted(t *testing.T, s *scriptedAsterisk) *scriptedAsterisk {
 	t.Helper()
-	if s.Platform == nil {
-		s.Platform = &drivertest.Platform{}
+	if s.ScriptedPlatform == nil {
+		s.ScriptedPlatform = &drivertest.ScriptedPlatform{}
 	}
 	s.scripts, s.channels = scripts(t), make(map[string]amiMessage)
 	s.CountChannels = func() int { return len(s.channels) }
@@ -118,7 +118,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	return s
 }
 
-func (s *scripted) driverConfig() Config {
+func (s *scriptedAsterisk) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Username, settings.Secret = s.Address, testUser, testSecret
 	settings.RingUser = time.Second
@@ -144,7 +144,7 @@ func action(in *bufio.Reader) (amiMessage, error) {
 	}
 }
 
-func (s *scripted) converse(nc net.Conn) {
+func (s *scriptedAsterisk) converse(nc net.Conn) {
 	in := bufio.NewReader(nc)
 	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
 	login, err := action(in)
@@ -186,7 +186,7 @@ func fail(a amiMessage, message string) amiMessage {
 	return amiMessage{{"Response", "Error"}, {"ActionID", a.get("ActionID")}, {"Message", message}}
 }
 
-func (s *scripted) obey(nc net.Conn, a amiMessage) {
+func (s *scriptedAsterisk) obey(nc net.Conn, a amiMessage) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 
@@ -217,9 +217,9 @@ func (s *scripted) obey(nc net.Conn, a amiMessage) {
 	}
 }
 
-func (s *scripted) write(nc net.Conn, p amiMessage) { s.Write(nc, p.text()) }
+func (s *scriptedAsterisk) write(nc net.Conn, p amiMessage) { s.Write(nc, p.text()) }
 
-func (s *scripted) kill(nc net.Conn, a amiMessage) {
+func (s *scriptedAsterisk) kill(nc net.Conn, a amiMessage) {
 	owner := a.get("Channel")
 	if s.channels[owner] == nil || !s.Kill(strings.TrimSuffix(owner, ownerSuffix), owner) {
 		s.write(nc, fail(a, "No such channel"))
@@ -228,10 +228,10 @@ func (s *scripted) kill(nc net.Conn, a amiMessage) {
 	s.write(nc, succeed(a, "Channel Hungup"))
 }
 
-func (s *scripted) originate(nc net.Conn, a amiMessage) {
+func (s *scriptedAsterisk) originate(nc net.Conn, a amiMessage) {
 	id := strings.TrimSuffix(a.get("ChannelId"), ownerSuffix)
-	mute := s.Mute
-	s.Mute = false
+	mute := s.DropOrder
+	s.DropOrder = false
 
 	switch {
 	case mute:
@@ -246,7 +246,7 @@ func (s *scripted) originate(nc net.Conn, a amiMessage) {
 	}
 }
 
-func (s *scripted) perform(id string, a amiMessage) {
+func (s *scriptedAsterisk) perform(id string, a amiMessage) {
 	number, _, _ := strings.Cut(strings.TrimPrefix(a.get("Data"), "Local/"), "@")
 	script, ok := s.scripts[number]
 	if !ok {
@@ -260,7 +260,7 @@ func (s *scripted) perform(id string, a amiMessage) {
 		s.tell(e)
 	}
 
-	drivertest.Play(s.Platform, id, of(script, id), eventName, tell, func() {
+	drivertest.Play(s.ScriptedPlatform, id, withIDsOf(script, id), eventName, tell, func() {
 		for _, row := range maps.Clone(s.channels) {
 			if row.get("Linkedid") == ownerChannel(id) {
 				s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState",
@@ -278,7 +278,7 @@ func (s *scripted) perform(id string, a amiMessage) {
 func eventName(e amiMessage) string { return e.get("Event") }
 
 // tell applies an event to the table and sends it to the client. s.Mu is held.
-func (s *scripted) tell(e amiMessage) {
+func (s *scriptedAsterisk) tell(e amiMessage) {
 	channel := e.get("Uniqueid")
 	switch e.get("Event") {
 	case "Hangup":

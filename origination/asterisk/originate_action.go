@@ -21,9 +21,9 @@ const (
 
 func ownerChannel(callID string) string { return callID + ownerSuffix }
 
-// originate returns the action that places the order. It returns fault.Invalid for a value that cannot
+// originateAction returns the action that places the order. It returns fault.Invalid for a value that cannot
 // be sent.
-func (c Config) originate(order origination.Order) (ami.Action, error) {
+func (c Config) originateAction(order origination.Order) (ami.Action, error) {
 	if err := dialtext.Check(dialtext.Safe,
 		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars,
 			MaxBytes: maxNumberBytes},
@@ -56,9 +56,9 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 
 	b["context"] = fill(c.Context)
 	fields := []ami.Field{
-		{Key: "Channel", Value: channel(fill(c.Owner))},
+		{Key: "Channel", Value: dialString(fill(c.Owner))},
 		{Key: "Application", Value: "Dial"},
-		{Key: "Data", Value: fmt.Sprintf("%s,%d", channel(fill(c.Destination)),
+		{Key: "Data", Value: fmt.Sprintf("%s,%d", dialString(fill(c.Destination)),
 			int(c.RingDestination.Round(time.Second)/time.Second))},
 		{Key: "Timeout", Value: strconv.FormatInt(c.RingUser.Milliseconds(), 10)},
 		{Key: "Async", Value: "true"},
@@ -81,8 +81,8 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 	return ami.Action{Name: "Originate", ID: order.ID + originateSuffix, Fields: fields}, err
 }
 
-// channel returns a dial string. It adds the option /n to a Local channel without it.
-func channel(dial string) string {
+// dialString returns a dial string. It adds the option /n to a Local channel without it.
+func dialString(dial string) string {
 	technology, rest, _ := strings.Cut(dial, "/")
 	if technology == "Local" && !strings.Contains(rest, "/") {
 		return dial + "/n"

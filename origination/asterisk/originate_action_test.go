@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"trunkline/internal/fault"
-	"trunkline/internal/setting"
 	"trunkline/origination"
 	"trunkline/telephony/ami"
 )
@@ -19,7 +17,7 @@ func defaults() Config {
 }
 
 func TestOriginateAction(t *testing.T) {
-	got, err := defaults().originate(order("c1"))
+	got, err := defaults().originateAction(order("c1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +42,7 @@ func TestOriginateAction(t *testing.T) {
 	cfg.Destination = "PJSIP/{destination}@trunk"
 	cfg.Context = "{domain}-in"
 	cfg.AccountCode = "-"
-	got, err = cfg.originate(order("c1"))
+	got, err = cfg.originateAction(order("c1"))
 	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" ||
 		got.Fields[len(got.Fields)-1].Key == "Account" {
 		t.Errorf("got %+v, %v", got, err)
@@ -69,7 +67,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 		for _, value := range hostile {
 			o := order("c1")
 			set(&o, value)
-			if a, err := defaults().originate(o); fault.KindOf(err) != fault.KindInvalid {
+			if a, err := defaults().originateAction(o); fault.KindOf(err) != fault.KindInvalid {
 				t.Errorf("%s %q: got %+v, %v", name, value, a, err)
 			}
 		}
@@ -78,36 +76,8 @@ func TestHostileValuesAreRefused(t *testing.T) {
 	for _, number := range []string{"1002", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
 		o := order("c1")
 		o.Destination = number
-		if _, err := defaults().originate(o); err != nil {
+		if _, err := defaults().originateAction(o); err != nil {
 			t.Errorf("%s: %v", number, err)
 		}
-	}
-}
-
-func TestSettings(t *testing.T) {
-	for want, change := range map[string]func(s *Settings){
-		"address":          func(s *Settings) { s.Address = "pbx" },
-		"username":         func(s *Settings) { s.Username = "" },
-		"secret":           func(s *Settings) { s.Secret = "" },
-		"one line":         func(s *Settings) { s.Secret = "a\r\nAction: Command" },
-		"owner":            func(s *Settings) { s.Owner = "PJSIP/{phone}" },
-		"want a channel":   func(s *Settings) { s.Owner = "{extension}" },
-		"destination":      func(s *Settings) { s.Destination = "Local/{destination}@{context},30" },
-		"context":          func(s *Settings) { s.Context = "a b" },
-		"account_code":     func(s *Settings) { s.AccountCode = "a,b" },
-		"caller_name":      func(s *Settings) { s.CallerName = "a\nb" },
-		"ring_user":        func(s *Settings) { s.RingUser = 0 },
-		"ring_destination": func(s *Settings) { s.RingDestination = time.Millisecond },
-		"tls":              func(s *Settings) { s.TLS.CAFile = "ca.pem" },
-	} {
-		s := defaults().Settings
-		change(&s)
-		if err := setting.Validate("origination.asterisk", s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v", want, err)
-		}
-	}
-
-	if err := setting.Validate("origination.asterisk", defaults().Settings); err != nil {
-		t.Error(err)
 	}
 }

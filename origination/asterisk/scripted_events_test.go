@@ -70,9 +70,9 @@ func remoteFails(status, cause string) []amiMessage {
 		ofRemote("Hangup", "ChannelState", "0", "Cause", cause), ofOwner("Hangup", "ChannelState", "6", "Cause", cause))
 }
 
-// calls are the scripts of calls, by the number that is dialled for each, with what must be reported
+// scriptedCalls are the scripts of calls, by the number that is dialled for each, with what must be reported
 // when every event comes. talk was captured; the others are what Asterisk's sources send.
-func calls(t *testing.T) map[string]struct {
+func scriptedCalls(t *testing.T) map[string]struct {
 	script []amiMessage
 	want   []string
 } {
@@ -80,7 +80,8 @@ func calls(t *testing.T) map[string]struct {
 		script []amiMessage
 		want   []string
 	}{
-		"2001": {captured(t, "talk.ami.txt"), []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		"2001": {loadCaptured(t, "talk.ami.txt"),
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
 		"2004": {remoteFails("BUSY", "17"), []string{ringing, answered, dialling, ended, "USER_BUSY"}},
 		"2005": {remoteFails("NOANSWER", "16"), []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
 		"2006": {remoteFails("NOANSWER", "21"), []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},
@@ -125,7 +126,7 @@ func strangers() []amiMessage {
 
 func scripts(t *testing.T) map[string][]amiMessage {
 	all := make(map[string][]amiMessage)
-	for number, c := range calls(t) {
+	for number, c := range scriptedCalls(t) {
 		all[number] = c.script
 	}
 	return all

@@ -18,8 +18,8 @@ type Journal struct {
 }
 
 // Follow runs follow, a driver's Follow, until stop or the end of the test.
-func Follow(t *testing.T, follow func(context.Context, []origination.Open, func(origination.Progress)) error,
-	open []origination.Open) (j *Journal, stop func()) {
+func Follow(t *testing.T, follow func(context.Context, []origination.OpenCall, func(origination.Progress)) error,
+	open []origination.OpenCall) (j *Journal, stop func()) {
 	t.Helper()
 	j = &Journal{steps: make(map[string][]origination.Progress), more: make(chan struct{})}
 

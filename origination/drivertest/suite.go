@@ -22,9 +22,10 @@ type Driver interface {
 
 // Suite has the cases for every driver that follows calls by events.
 type Suite struct {
-	// Platform starts a platform. connect returns a driver of it, with a wrong password if denied is
+	// StartPlatform starts a platform. connect returns a driver of it, with a wrong password if denied is
 	// true.
-	Platform func(t *testing.T, p *Platform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
+	StartPlatform func(t *testing.T,
+		p *ScriptedPlatform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
 	// Calls has the numbers that the platform has scripts for, with the states of their calls.
 	Calls map[string][]string
 	// Talk is the number of a call in which the parties talk, Busy one that ends soon.
@@ -42,14 +43,14 @@ func Limits() eventdriver.Limits {
 	return eventdriver.Limits{
 		MaxCalls:     1000,
 		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
-		AuditEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond,
+		CompareEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond,
 	}
 }
 
 // startDriver starts a platform and a driver that is connected to it.
-func (s Suite) startDriver(t *testing.T, p *Platform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
+func (s Suite) startDriver(t *testing.T, p *ScriptedPlatform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
 	t.Helper()
-	d, probe := s.Platform(t, p)(limits, false)
+	d, probe := s.StartPlatform(t, p)(limits, false)
 	j, _ := Follow(t, d.Follow, nil)
 	probe.AwaitConnected(t)
 	return d, probe, j
@@ -85,8 +86,8 @@ func (s Suite) Run(t *testing.T) {
 
 func (s Suite) manyCalls(t *testing.T) {
 	limits := Limits()
-	limits.AuditEvery, limits.GoneAfter = time.Second, time.Minute // the end must be found by events alone
-	d, probe, j := s.startDriver(t, &Platform{}, limits)
+	limits.CompareEvery, limits.GoneAfter = time.Second, time.Minute // the end must be found by events alone
+	d, probe, j := s.startDriver(t, &ScriptedPlatform{}, limits)
 	const each = 20
 	var all sync.WaitGroup
 
@@ -121,7 +122,7 @@ func (s Suite) cancel(t *testing.T) {
 	for _, hold := range slices.Compact(slices.Concat(s.Before, before)) {
 		t.Run("before "+hold, func(t *testing.T) {
 			t.Parallel()
-			p := &Platform{Hold: hold, Pause: 2 * time.Millisecond}
+			p := &ScriptedPlatform{Hold: hold, Pause: 2 * time.Millisecond}
 			d, probe, j := s.startDriver(t, p, Limits())
 			originate(t, d, "c", s.Talk)
 
@@ -153,7 +154,7 @@ func (s Suite) connectionBreaks(t *testing.T) {
 		for _, hold := range []string{"", s.HangUp} {
 			t.Run("within "+name+", waiting before "+hold, func(t *testing.T) {
 				t.Parallel()
-				p := &Platform{Hold: hold, Cut: name}
+				p := &ScriptedPlatform{Hold: hold, Cut: name}
 				d, probe, j := s.startDriver(t, p, Limits())
 				_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 				if fault.KindOf(err) == fault.KindUnavailable {
@@ -184,7 +185,7 @@ func (s Suite) connectionBreaks(t *testing.T) {
 
 func (s Suite) notPlaced(t *testing.T) {
 	t.Run("no connection", func(t *testing.T) {
-		d, probe := s.Platform(t, &Platform{})(Limits(), false)
+		d, probe := s.StartPlatform(t, &ScriptedPlatform{})(Limits(), false)
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter == 0 {
 			t.Errorf("got %v", err)
@@ -193,7 +194,7 @@ func (s Suite) notPlaced(t *testing.T) {
 	})
 
 	t.Run("refused", func(t *testing.T) {
-		d, probe, _ := s.startDriver(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
+		d, probe, _ := s.startDriver(t, &ScriptedPlatform{Refuse: "-ERR Permission denied"}, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindRefused)
 		want := "call refused by the phone platform"
@@ -207,7 +208,7 @@ func (s Suite) notPlaced(t *testing.T) {
 	t.Run("the same id twice, and no room", func(t *testing.T) {
 		limits := Limits()
 		limits.MaxCalls = 1
-		p := &Platform{Hold: s.Before[0]}
+		p := &ScriptedPlatform{Hold: s.Before[0]}
 		d, _, j := s.startDriver(t, p, limits)
 		originate(t, d, "c", s.Talk)
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
@@ -219,7 +220,7 @@ func (s Suite) notPlaced(t *testing.T) {
 	})
 
 	t.Run("the connection breaks before the answer: nothing may go on ringing", func(t *testing.T) {
-		p := &Platform{Mute: true, Hold: s.Answer}
+		p := &ScriptedPlatform{DropOrder: true, Hold: s.Answer}
 		d, probe, j := s.startDriver(t, p, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindUnavailable)
@@ -247,11 +248,11 @@ func (s Suite) leaveCall(t *testing.T, connect func(eventdriver.Limits, bool) (D
 }
 
 func (s Suite) earlierProcess(t *testing.T) {
-	p := &Platform{Hold: s.HangUp}
-	connect := s.Platform(t, p)
+	p := &ScriptedPlatform{Hold: s.HangUp}
+	connect := s.StartPlatform(t, p)
 	s.leaveCall(t, connect)
 	d, probe := connect(Limits(), false)
-	j, _ := Follow(t, d.Follow, []origination.Open{
+	j, _ := Follow(t, d.Follow, []origination.OpenCall{
 		{Order: OrderTo("kept", s.Talk), CallID: "kept", State: origination.RingingUser},
 		{Order: OrderTo("lost", s.Talk), CallID: "lost", State: origination.Bridged},
 		{Order: OrderTo("done", s.Talk), CallID: "done", State: origination.Ended},
@@ -280,14 +281,14 @@ func (s Suite) earlierProcess(t *testing.T) {
 }
 
 func (s Suite) deadProcess(t *testing.T) {
-	connect := s.Platform(t, &Platform{Hold: s.HangUp})
+	connect := s.StartPlatform(t, &ScriptedPlatform{Hold: s.HangUp})
 	s.leaveCall(t, connect)
 	limits := Limits()
-	limits.AuditEvery = time.Hour // Adopt itself causes a comparison
+	limits.CompareEvery = time.Hour // Adopt itself causes a comparison
 	d, probe := connect(limits, false)
 	j, _ := Follow(t, d.Follow, nil)
 	probe.AwaitConnected(t)
-	rest := d.Adopt(t.Context(), []origination.Open{
+	rest := d.Adopt(t.Context(), []origination.OpenCall{
 		{Order: OrderTo("kept", s.Talk), CallID: "kept", State: origination.Accepted},
 		{Order: OrderTo("lost", s.Talk), CallID: "lost", State: origination.Bridged},
 	})
@@ -312,7 +313,7 @@ func (s Suite) deadProcess(t *testing.T) {
 
 // A platform that restarts has lost the calls.
 func (s Suite) restart(t *testing.T) {
-	p := &Platform{Hold: s.HangUp}
+	p := &ScriptedPlatform{Hold: s.HangUp}
 	d, probe, j := s.startDriver(t, p, Limits())
 	originate(t, d, "c", s.Talk)
 	j.Await(t, "c", origination.Bridged)
@@ -334,8 +335,8 @@ func (s Suite) restart(t *testing.T) {
 }
 
 func (s Suite) denied(t *testing.T) {
-	p := &Platform{}
-	d, probe := s.Platform(t, p)(Limits(), true)
+	p := &ScriptedPlatform{}
+	d, probe := s.StartPlatform(t, p)(Limits(), true)
 	_, stop := Follow(t, d.Follow, nil)
 	p.Await("it is tried again", func() bool { return p.Denied > 2 })
 	_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
@@ -354,7 +355,7 @@ func (s Suite) denied(t *testing.T) {
 const WrongPassword = "wrong-password"
 
 func (s Suite) panics(t *testing.T) {
-	d, probe := s.Platform(t, &Platform{})(Limits(), false)
+	d, probe := s.StartPlatform(t, &ScriptedPlatform{})(Limits(), false)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done, faulted, ended := make(chan error), make(chan struct{}), make(chan string, 10)

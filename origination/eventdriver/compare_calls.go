@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"time"
-
-	"trunkline/origination"
 )
 
 // Reasons for a comparison, used as the metric label "reason".
@@ -16,17 +14,17 @@ const (
 )
 
 // compare compares the open calls with the platform's channels. soon means that some were not found
-// and the next comparison should follow shortly.
+// and the next comparison should follow after GoneAfter.
 func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool, err error) {
 	f.metrics.comparisons.WithLabelValues(reason).Inc()
 	// Before the list is asked for: a call that is placed meanwhile may not be in it.
-	open := f.open()
+	open := f.openCalls()
 	channels, err := f.platform.List(ctx, f.conn, reason)
 	if err != nil {
 		return false, err
 	}
 
-	f.takeEvents() // events that arrived meanwhile: the event of an end is more reliable than a missing channel
+	f.applyArrivedEvents() // events that arrived meanwhile: the event of an end is more reliable than a missing channel
 	for _, channel := range channels {
 		for _, key := range channel.Keys {
 			delete(open, key)
@@ -48,8 +46,8 @@ func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool,
 	return soon, nil
 }
 
-// open returns the open calls by key.
-func (d *Driver[C, K]) open() map[string]C {
+// openCalls returns the open calls by key.
+func (d *Driver[C, K]) openCalls() map[string]C {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.calls)
@@ -61,76 +59,15 @@ func (d *Driver[C, K]) channelsOf(c C) []string {
 	return c.Channels()
 }
 
-// outcome is the result of applying an event or a comparison.
-type outcome struct {
-	reports []origination.Progress
-	hangUp  []string // channels
-}
-
-// apply applies an event or a channel in the list.
-func (d *Driver[C, K]) apply(o Observation[C]) outcome {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	for _, key := range o.Keys {
-		c, open := d.calls[key]
-		if !open {
-			continue
-		}
-
-		change := o.Apply(c)
-		if change.Outdated {
-			return outcome{}
-		}
-
-		c.common().markSeen()
-		return d.conclude(c, change)
-	}
-
-	return outcome{}
-}
-
-// conclude converts a change of a call to reports and hang-ups, and removes a call that has ended. The
-// caller holds d.mu.
-func (d *Driver[C, K]) conclude(c C, change Change) outcome {
-	var out outcome
-	call := c.common()
-	if call.mustEnd() && change.Channel != "" {
-		out.hangUp = []string{change.Channel}
-	}
-
-	if !call.unwanted {
-		for _, state := range change.Steps {
-			out.reports = append(out.reports, origination.Progress{CallID: call.ID, State: state, At: time.Now()})
-		}
-	}
-
-	if c.HasEnded() {
-		out.reports = append(out.reports, d.endCall(c)...)
-	}
-
-	return out
-}
-
-// endCall ends a call. The caller holds d.mu.
-func (d *Driver[C, K]) endCall(c C) []origination.Progress {
-	call := c.common()
-	d.removeCall(call)
-	if call.unwanted {
-		return nil
-	}
-	return []origination.Progress{{CallID: call.ID, State: origination.Ended, Cause: c.Cause(), At: time.Now()}}
-}
-
 // applyAbsence ends a call that is not in the list and has had no channel for GoneAfter. waits means
 // that this time has not passed.
-func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits bool) {
+func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out effects, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	c, open := d.calls[key]
 	if !open {
-		return outcome{}, false
+		return effects{}, false
 	}
 
 	call := c.common()
@@ -141,9 +78,9 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 			out.hangUp = c.Channels()
 		}
 		return out, false
-	case call.missing.IsZero():
-		call.missing = time.Now()
-		return outcome{}, true
+	case call.missingSince.IsZero():
+		call.missingSince = time.Now()
+		return effects{}, true
 	}
 
 	goneAfter := d.cfg.GoneAfter
@@ -153,10 +90,10 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 		goneAfter += d.cfg.RingUser
 	}
 
-	if time.Since(call.missing) < goneAfter {
-		return outcome{}, true
+	if time.Since(call.missingSince) < goneAfter {
+		return effects{}, true
 	}
 
 	d.metrics.gone.Inc()
-	return outcome{reports: d.endCall(c)}, false
+	return effects{reports: d.endCall(c)}, false
 }

@@ -13,7 +13,7 @@ type Limits struct {
 	MaxCalls     int           // largest number of unfinished calls
 	ReconnectMin time.Duration // first pause before reconnecting
 	ReconnectMax time.Duration // longest pause before reconnecting
-	AuditEvery   time.Duration // interval of comparisons with the platform's channels
+	CompareEvery time.Duration // interval of the periodic comparison of calls with the platform's channels
 	GoneAfter    time.Duration // time without a channel after which a call has ended
 }
 
@@ -22,7 +22,7 @@ func (l Limits) withDefaults() Limits {
 		MaxCalls:     l.MaxCalls,
 		ReconnectMin: cmp.Or(l.ReconnectMin, 250*time.Millisecond),
 		ReconnectMax: cmp.Or(l.ReconnectMax, 15*time.Second),
-		AuditEvery:   cmp.Or(l.AuditEvery, 15*time.Second),
+		CompareEvery: cmp.Or(l.CompareEvery, 15*time.Second),
 		GoneAfter:    cmp.Or(l.GoneAfter, 5*time.Second),
 	}
 }

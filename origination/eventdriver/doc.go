@@ -1,6 +1,6 @@
 // Package eventdriver is the common part of the drivers of FreeSWITCH and Asterisk. It follows calls
 // over one connection on which the platform sends events. A platform adds its commands and events
-// (Platform) and its state of a call (Tracked).
+// (Platform) and its state of a call (TrackedCall).
 //
 // Every reported state was observed in the platform's events or in its list of channels. The package
 // stores nothing: the names of a call's channels are derived from the call's id, so that a later
@@ -9,7 +9,7 @@
 // # Missed events
 //
 // A platform does not send the events of the time during which a client was disconnected. After each
-// connect, every AuditEvery and when calls were taken over, the driver
+// connect, every CompareEvery and when calls were taken over, the driver
 // compares its calls with a list of all channels. The comparison finds missed states and calls that no
 // longer exist. A call without a channel has ended only if two comparisons, GoneAfter apart, found
 // neither a channel nor an event of it.

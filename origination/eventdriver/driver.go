@@ -40,18 +40,18 @@ func New[C TrackedCall, K Conn](cfg Config, platform Platform[C, K], deps Deps,
 		cfg: cfg, platform: platform, log: deps.Log, metrics: newMetrics(deps.Metrics, cfg.Name), panics: recoverer,
 		adopted: make(chan struct{}, 1), calls: make(map[string]C),
 	}
-	recoverer.InitMetrics(d.panicInSession(), d.hangUpPanicPlace())
+	recoverer.InitMetrics(d.sessionPanicPlace(), d.hangUpPanicPlace())
 	return d
 }
 
 // Places of recovered panics.
-func (d *Driver[C, K]) panicInSession() string   { return d.cfg.Name + " session" }
-func (d *Driver[C, K]) hangUpPanicPlace() string { return d.cfg.Name + " hang-up" }
+func (d *Driver[C, K]) sessionPanicPlace() string { return d.cfg.Name + " session" }
+func (d *Driver[C, K]) hangUpPanicPlace() string  { return d.cfg.Name + " hang-up" }
 
 // Originate implements origination.Driver. The call's id is the order's.
 func (d *Driver[C, K]) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
 	err := d.place(ctx, order)
-	d.metrics.originated(err)
+	d.metrics.countOriginate(err)
 	if err != nil {
 		return origination.Placed{}, err
 	}

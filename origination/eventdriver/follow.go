@@ -13,13 +13,14 @@ import (
 var errPanicked = errors.New("an event or channel could not be handled")
 
 // Follow implements origination.Driver. It returns nil once ctx has ended.
-func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.OpenCall,
+	report func(origination.Progress)) error {
 	d.addOpen(open)
 	backoff := retry.Backoff{First: d.cfg.ReconnectMin, Max: d.cfg.ReconnectMax}
 	for ctx.Err() == nil {
 		began := time.Now()
 		var err error
-		if d.panics.Do(d.panicInSession(), func() { err = d.session(ctx, report) }) {
+		if d.panics.Do(d.sessionPanicPlace(), func() { err = d.followConnection(ctx, report) }) {
 			err = errPanicked
 		}
 
@@ -45,7 +46,7 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 }
 
 // addOpen adds the calls of an earlier process.
-func (d *Driver[C, K]) addOpen(open []origination.Open) {
+func (d *Driver[C, K]) addOpen(open []origination.OpenCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -63,7 +64,7 @@ func (d *Driver[C, K]) addOpen(open []origination.Open) {
 
 // Adopt implements origination.Adopter: the platform still has the calls of a process that died. They
 // are compared at once; those without a channel end.
-func (d *Driver[C, K]) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+func (d *Driver[C, K]) Adopt(_ context.Context, open []origination.OpenCall) (rest []origination.OpenCall) {
 	d.addOpen(open)
 	select {
 	case d.adopted <- struct{}{}:
@@ -72,8 +73,8 @@ func (d *Driver[C, K]) Adopt(_ context.Context, open []origination.Open) (rest [
 	return nil
 }
 
-// session runs one connection from connecting to its end.
-func (d *Driver[C, K]) session(ctx context.Context, report func(origination.Progress)) error {
+// followConnection runs one connection from connecting to its end.
+func (d *Driver[C, K]) followConnection(ctx context.Context, report func(origination.Progress)) error {
 	conn, err := d.platform.Connect(ctx)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (f *follower[C, K]) run(ctx context.Context) error {
 			return err
 		}
 
-		every := f.cfg.AuditEvery
+		every := f.cfg.CompareEvery
 		if soon {
 			every = min(every, f.cfg.GoneAfter)
 		}
@@ -150,9 +151,9 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	for {
 		select {
 		case <-f.conn.Arrived():
-			f.takeEvents()
+			f.applyArrivedEvents()
 		case <-f.conn.Done():
-			f.takeEvents() // events that arrived before the end
+			f.applyArrivedEvents() // events that arrived before the end
 			return "", f.conn.Err()
 		case <-next:
 			return ReasonPeriodic, nil
@@ -164,15 +165,15 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	}
 }
 
-// takeEvents applies the events that have arrived.
-func (f *follower[C, K]) takeEvents() {
+// applyArrivedEvents applies the events that the connection has queued.
+func (f *follower[C, K]) applyArrivedEvents() {
 	for _, e := range f.platform.Events(f.conn) {
 		f.execute(f.apply(e))
 	}
 }
 
 // execute hangs up channels and sends reports. A hang-up that fails is left to the next comparison.
-func (f *follower[C, K]) execute(o outcome) {
+func (f *follower[C, K]) execute(o effects) {
 	for _, channel := range o.hangUp {
 		f.hangUps.Go(func() {
 			defer f.panics.Recover(f.hangUpPanicPlace())

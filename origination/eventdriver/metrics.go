@@ -9,13 +9,13 @@ import (
 )
 
 type metrics struct {
-	connected   prometheus.Gauge
+	connected   prometheus.Gauge // 0 or 1
 	calls       prometheus.Gauge
-	originates  *prometheus.CounterVec
+	originates  *prometheus.CounterVec // by result
 	cancels     prometheus.Counter
-	progress    *prometheus.CounterVec
-	comparisons *prometheus.CounterVec
-	gone        prometheus.Counter
+	progress    *prometheus.CounterVec // reported steps, by state
+	comparisons *prometheus.CounterVec // by reason
+	gone        prometheus.Counter     // calls that comparisons ended
 }
 
 // newMetrics returns the metrics of a driver, named trunkline_origination_NAME_.
@@ -44,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, name string) *metrics {
 	return m
 }
 
-func (m *metrics) originated(err error) {
+func (m *metrics) countOriginate(err error) {
 	result := "accepted"
 	if err != nil {
 		result = string(fault.KindOf(err))

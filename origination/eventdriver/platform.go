@@ -47,9 +47,9 @@ type Observation[C TrackedCall] struct {
 
 // Change is the result of applying an Observation to a call.
 type Change struct {
-	Steps    []origination.State
-	Channel  string // an existing channel, which is hung up if the call is cancelled; "" if none
-	Outdated bool   // the list lags behind the events and is ignored
+	Steps    []origination.State // to report, in order
+	Channel  string              // an existing channel, which is hung up if the call is cancelled; "" if none
+	Outdated bool                // the list lags behind the events and is ignored
 }
 
 // Failure is a kind of error of a platform.
@@ -57,8 +57,8 @@ type Failure int
 
 // The failures.
 const (
-	Unanswered Failure = iota // the platform may have received the command
-	NotSent
-	Refused
-	LoginDenied
+	Unanswered  Failure = iota // the platform may have received the command
+	NotSent                    // it has not received it
+	Refused                    // it has answered that it does not do it
+	LoginDenied                // of Connect
 )

@@ -15,11 +15,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// told is one event, decoded; "_body" is its body.
-type told map[string]string
+// capturedEvent is one event, decoded; "_body" is its body.
+type capturedEvent map[string]string
 
 // plain writes it as text/event-plain.
-func (e told) plain() string {
+func (e capturedEvent) plain() string {
 	var inner strings.Builder
 	for name, value := range e {
 		if name != "_body" && name != "Content-Length" {
@@ -38,17 +38,17 @@ func (e told) plain() string {
 
 // capturedCall is a captured session, and the ids that it had then.
 type capturedCall struct {
-	events           []told
+	events           []capturedEvent
 	job, owner, call string
 }
 
 var (
-	oldOwner = regexp.MustCompile(`origination_uuid=([^,;}]+)`)
-	oldCall  = regexp.MustCompile(`origination_call_id=([^,;}]+)`)
-	anyUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	ownerIDPattern = regexp.MustCompile(`origination_uuid=([^,;}]+)`)
+	callIDPattern  = regexp.MustCompile(`origination_call_id=([^,;}]+)`)
+	anyUUID        = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
-func load(t testing.TB, name string) capturedCall {
+func loadCapturedCall(t testing.TB, name string) capturedCall {
 	t.Helper()
 	f, err := os.Open("testdata/" + name + ".jsonl")
 	if err != nil {
@@ -66,7 +66,7 @@ func load(t testing.TB, name string) capturedCall {
 			t.Fatal(err)
 		}
 
-		e := make(told)
+		e := make(capturedEvent)
 		for name, value := range object {
 			if list, ok := value.([]any); ok {
 				value = list[0]
@@ -76,10 +76,10 @@ func load(t testing.TB, name string) capturedCall {
 
 		if e["Event-Name"] == "BACKGROUND_JOB" {
 			s.job = e["Job-UUID"]
-			if m := oldOwner.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
+			if m := ownerIDPattern.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
 				s.owner = m[1] // captured before the driver's legs were tagged
 			}
-			s.call = oldCall.FindStringSubmatch(e["Job-Command-Arg"])[1]
+			s.call = callIDPattern.FindStringSubmatch(e["Job-Command-Arg"])[1]
 		}
 
 		s.events = append(s.events, e)
@@ -92,8 +92,8 @@ func load(t testing.TB, name string) capturedCall {
 	return s
 }
 
-// retold is the session as it would have gone with the new variables.
-func (s capturedCall) retold(t *testing.T, job string, owner, destination map[string]string) []told {
+// withOrder is the session as it would have gone with the new variables.
+func (s capturedCall) withOrder(t *testing.T, job string, owner, destination map[string]string) []capturedEvent {
 	space := uuid.MustParse(job)
 	rename := func(text string) string {
 		text = strings.ReplaceAll(text, s.call, destination["origination_call_id"])
@@ -109,9 +109,9 @@ func (s capturedCall) retold(t *testing.T, job string, owner, destination map[st
 		})
 	}
 
-	var events []told
+	var events []capturedEvent
 	for _, old := range s.events {
-		e := make(told)
+		e := make(capturedEvent)
 		for name, value := range old {
 			e[name] = rename(value)
 		}
@@ -164,10 +164,10 @@ func parseVariables(t *testing.T, text string) map[string]string {
 	return values
 }
 
-// sorted puts the events that are first before the others, each in its order.
-func sorted(events []told, first func(told) bool) []told {
+// movedFirst puts the events that are first before the others, each in its order.
+func movedFirst(events []capturedEvent, first func(capturedEvent) bool) []capturedEvent {
 	events = slices.Clone(events)
-	slices.SortStableFunc(events, func(a, b told) int {
+	slices.SortStableFunc(events, func(a, b capturedEvent) int {
 		switch {
 		case first(a) == first(b):
 			return 0
@@ -182,12 +182,12 @@ func sorted(events []told, first func(told) bool) []told {
 }
 
 // shuffled moves events by up to so many places.
-func shuffled(seed uint64, places int) func([]told) []told {
-	return func(events []told) []told {
+func shuffled(seed uint64, places int) func([]capturedEvent) []capturedEvent {
+	return func(events []capturedEvent) []capturedEvent {
 		random := rand.New(rand.NewPCG(seed, 7))
 		type placed struct {
 			at int
-			e  told
+			e  capturedEvent
 		}
 		list := make([]placed, len(events))
 
@@ -196,7 +196,7 @@ func shuffled(seed uint64, places int) func([]told) []told {
 		}
 
 		slices.SortStableFunc(list, func(a, b placed) int { return a.at - b.at })
-		out := make([]told, len(list))
+		out := make([]capturedEvent, len(list))
 		for i, p := range list {
 			out[i] = p.e
 		}

@@ -8,10 +8,10 @@ import (
 
 // FreeSWITCH's names of Q.850 causes, as in hangup_cause.
 const (
-	causeNormal   = "NORMAL_CLEARING"
-	causeLost     = "LOSE_RACE"        // of a leg: another one was answered first
-	causeAllotted = "ALLOTTED_TIMEOUT" // of the destination's leg: bridge_answer_timeout
-	causeNoAnswer = "NO_ANSWER"
+	causeNormal            = "NORMAL_CLEARING"
+	causeAnsweredElsewhere = "LOSE_RACE"        // of a leg: another phone of the owner was answered first
+	causeAnswerTimeout     = "ALLOTTED_TIMEOUT" // of the destination's leg: bridge_answer_timeout
+	causeNoAnswer          = "NO_ANSWER"
 )
 
 // cleanCause returns text if it has the form of a cause name, else origination.CauseLost, because causes are

@@ -11,8 +11,8 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// row is one row of "show channels as json".
-type row struct {
+// channelRow is one row of "show channels as json".
+type channelRow struct {
 	UUID  string `json:"uuid"`
 	Tag   string `json:"presence_data"`
 	State string `json:"callstate"`
@@ -20,15 +20,16 @@ type row struct {
 
 // List implements eventdriver.Platform. At a periodic comparison it also queries sessions-per-second,
 // which can change while the switch runs.
-func (p *platform) List(ctx context.Context, s *session, reason string) ([]eventdriver.Observation[*call], error) {
+func (p *platform) List(ctx context.Context, conn *connection,
+	reason string) ([]eventdriver.Observation[*call], error) {
 	if reason == eventdriver.ReasonPeriodic {
-		_, err := p.queryRate(ctx, s.Conn)
+		_, err := p.queryRate(ctx, conn.Conn)
 		if err != nil {
 			return nil, err
 		}
 	}
 
-	rows, err := p.listChannels(ctx, s)
+	rows, err := p.listChannels(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +53,10 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 // listChannels returns all channels with our tag, including those of other nodes' calls. If the switch
 // refuses the command (a restricted user, no core database), the known channels are queried one at a
 // time; calls of an earlier process cannot be found then.
-func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) {
-	text, err := s.API(ctx, "show channels like "+tagPrefix+" as json")
+func (p *platform) listChannels(ctx context.Context, conn *connection) ([]channelRow, error) {
+	text, err := conn.API(ctx, "show channels like "+tagPrefix+" as json")
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
-		p.metrics.tableless.Inc()
+		p.metrics.withoutTable.Inc()
 		return nil, nil
 	}
 	if err != nil {
@@ -63,10 +64,10 @@ func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) 
 	}
 
 	var table struct {
-		Rows []row `json:"rows"`
+		Rows []channelRow `json:"rows"`
 	}
 	if json.Unmarshal([]byte(text), &table) != nil {
-		p.metrics.tableless.Inc()
+		p.metrics.withoutTable.Inc()
 		return nil, nil
 	}
 
@@ -74,11 +75,11 @@ func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) 
 }
 
 // applyRow applies a row of the table.
-func (c *call) applyRow(r row, owner bool) eventdriver.Change {
+func (c *call) applyRow(r channelRow, owner bool) eventdriver.Change {
 	if r.State == "HANGUP" {
 		return eventdriver.Change{Outdated: true}
 	}
-	l := c.leg(r.UUID, owner)
+	l := c.findOrAddLeg(r.UUID, owner)
 	if l == nil || l.ended {
 		return eventdriver.Change{Outdated: true}
 	}
@@ -89,7 +90,7 @@ func (c *call) applyRow(r row, owner bool) eventdriver.Change {
 func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	up := state == "ACTIVE" || state == "HELD" || state == "UNHELD" || state == "RING_WAIT"
 	switch {
-	case !l.owner:
+	case !l.ofOwner:
 		c.destinationAnswered = c.destinationAnswered || up
 		return c.advanceDestination(true)
 	case up:
@@ -99,7 +100,7 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 		// The owner's leg is in RING_WAIT while it waits for the destination, whose state was applied
 		// before; ACTIVE then means joined.
 		if c.destinationAnswered && state != "RING_WAIT" {
-			c.bridged = true
+			c.ownerBridged = true
 			steps = append(steps, c.Advance(origination.Bridged)...)
 		}
 
@@ -112,9 +113,9 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 }
 
 // Exists queries each channel by its id, because the table lags behind.
-func (p *platform) Exists(ctx context.Context, s *session, channels []string) (bool, error) {
+func (p *platform) Exists(ctx context.Context, conn *connection, channels []string) (bool, error) {
 	for _, channel := range channels {
-		text, err := s.API(ctx, "uuid_exists "+channel)
+		text, err := conn.API(ctx, "uuid_exists "+channel)
 		if strings.TrimSpace(text) == "true" {
 			return true, nil
 		}

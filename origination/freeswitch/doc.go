@@ -52,14 +52,14 @@
 //
 // # Files
 //
-// Read driver.go, then call.go and event.go.
+// Read driver.go, then call_state.go and apply_events.go.
 //
 //   - driver.go, config.go, settings.go, metrics.go: the platform for origination/eventdriver;
 //     settings and metrics
-//   - session.go, event.go, channel_list.go: the event socket: a session, what its events say, listing
-//     channels
-//   - call.go, cause.go: a call of two legs, and its end
+//   - connection.go, apply_events.go, channel_list.go: the event socket: a connection, what its events change in
+//     a call, listing channels
+//   - call_state.go, cause.go: what is known of one call and its legs, and its end
 //   - originate_command.go, safe_text.go: the originate command, and which texts may stand in it
-//   - domain_and_rate.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
+//   - switch_domain.go, rate_limit.go: what is asked of the switch: domains, and how many calls a second
 //     it takes
 package freeswitch

@@ -15,7 +15,7 @@ import (
 
 // Driver places calls on one FreeSWITCH; it is an origination.Driver and Adopter.
 type Driver struct {
-	*eventdriver.Driver[*call, *session]
+	*eventdriver.Driver[*call, *connection]
 	platform *platform
 }
 
@@ -59,26 +59,26 @@ func (p *platform) NewCall(c eventdriver.Call) *call {
 
 func (p *platform) Key(callID string) string { return jobOf(callID) }
 
-func (p *platform) Prepare(ctx context.Context, s *session,
-	order origination.Order) (func(context.Context, *session) error, error) {
+func (p *platform) Prepare(ctx context.Context, s *connection,
+	order origination.Order) (func(context.Context, *connection) error, error) {
 	where, err := p.domainOf(ctx, s, order.Domain, order.Extension)
 	if err != nil {
 		return nil, err
 	}
 
 	order.Domain = where
-	command, err := p.cfg.originate(order)
+	command, err := p.cfg.originateCommand(order)
 	if err != nil {
 		return nil, err
 	}
 
-	return func(ctx context.Context, s *session) error {
+	return func(ctx context.Context, s *connection) error {
 		return s.Background(ctx, command, jobOf(order.ID))
 	}, p.pace.wait(ctx)
 }
 
-func (p *platform) HangUp(ctx context.Context, s *session, channel string) error {
-	_, err := s.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
+func (p *platform) HangUp(ctx context.Context, conn *connection, channel string) error {
+	_, err := conn.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
 	// the case differs between versions
 	if refusal, ok := errors.AsType[*esl.Refusal](err); ok &&
 		strings.EqualFold(refusal.Reply, "-ERR No such channel!") {

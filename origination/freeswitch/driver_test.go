@@ -45,9 +45,9 @@ func follow(t *testing.T, cfg Config) (*Driver, *drivertest.Probe, *drivertest.J
 
 func order(id string) origination.Order { return drivertest.OrderTo(id, "1002") }
 
-// sessions are the captured calls, by the number that is dialled for each, with
+// capturedCalls are the captured calls, by the number that is dialled for each, with
 // what must be reported when every event comes in its place.
-var sessions = map[string]struct {
+var capturedCalls = map[string]struct {
 	file string
 	want []string
 }{
@@ -64,19 +64,19 @@ var sessions = map[string]struct {
 	"2008": {"owner_cancelled_while_dialling", []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
 }
 
-func allSessions(t *testing.T) map[string]capturedCall {
+func loadCapturedCalls(t *testing.T) map[string]capturedCall {
 	scripts := make(map[string]capturedCall)
-	for number, s := range sessions {
-		scripts[number] = load(t, s.file)
+	for number, s := range capturedCalls {
+		scripts[number] = loadCapturedCall(t, s.file)
 	}
 	return scripts
 }
 
 func TestDriver(t *testing.T) {
 	suite := drivertest.Suite{
-		Platform: func(t *testing.T,
-			p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
-			s := newScripted(t, &scripted{Platform: p})
+		StartPlatform: func(t *testing.T,
+			p *drivertest.ScriptedPlatform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+			s := newScripted(t, &scriptedSwitch{ScriptedPlatform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
 				cfg := s.driverConfig()
 				cfg.Limits = limits
@@ -93,7 +93,7 @@ func TestDriver(t *testing.T) {
 		Answer: "CHANNEL_ANSWER", HangUp: "CHANNEL_HANGUP",
 	}
 
-	for number, session := range sessions {
+	for number, session := range capturedCalls {
 		suite.Calls[number] = session.want
 	}
 
@@ -106,22 +106,24 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		name  string
 		pause time.Duration
 		split bool
-		order func([]told) []told
+		order func([]capturedEvent) []capturedEvent
 	}
 
 	timings := []timing{
 		{name: "fast"},
 		{name: "slow", pause: 200 * time.Microsecond},
 		{name: "split anywhere", split: true},
-		{name: "destination first", order: func(events []told) []told {
-			return sorted(events,
-				func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
+		{name: "destination first", order: func(events []capturedEvent) []capturedEvent {
+			return movedFirst(events,
+				func(e capturedEvent) bool {
+					return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, ""))
+				})
 		}},
-		{name: "job first", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return eventName(e) == "BACKGROUND_JOB" })
+		{name: "job first", order: func(events []capturedEvent) []capturedEvent {
+			return movedFirst(events, func(e capturedEvent) bool { return eventName(e) == "BACKGROUND_JOB" })
 		}},
-		{name: "job last", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return eventName(e) != "BACKGROUND_JOB" })
+		{name: "job last", order: func(events []capturedEvent) []capturedEvent {
+			return movedFirst(events, func(e capturedEvent) bool { return eventName(e) != "BACKGROUND_JOB" })
 		}},
 	}
 
@@ -133,17 +135,17 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t,
-				&scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split},
-					order: timing.order})
+				&scriptedSwitch{order: timing.order,
+					ScriptedPlatform: &drivertest.ScriptedPlatform{Pause: timing.pause, Split: timing.split}})
 			d, probe, j := follow(t, s.driverConfig())
 
-			for number := range sessions {
+			for number := range capturedCalls {
 				if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			for number, session := range sessions {
+			for number, session := range capturedCalls {
 				j.Await(t, "call-"+number, origination.Ended)
 				got, want := j.States("call-"+number), session.want
 				switch {
@@ -162,7 +164,8 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 }
 
 func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
-	s := newScripted(t, &scripted{Platform: &drivertest.Platform{Hold: "CHANNEL_HANGUP"}, blind: true})
+	s := newScripted(t, &scriptedSwitch{ScriptedPlatform: &drivertest.ScriptedPlatform{Hold: "CHANNEL_HANGUP"},
+		hidesChannels: true})
 	d, probe, j := follow(t, s.driverConfig())
 	for _, id := range []string{"a", "b"} {
 		if _, err := d.Originate(t.Context(), drivertest.OrderTo(id, "2001")); err != nil {
@@ -172,7 +175,7 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 	}
 
 	s.Mu.Lock()
-	asked := s.asked
+	asked := s.tableQueries
 	s.Client.Close()
 
 	for channel, r := range s.channels { // one call ends while we are away
@@ -183,7 +186,7 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 	s.Mu.Unlock()
 
 	j.Await(t, "b", origination.Ended)
-	s.Await("some more looks", func() bool { return s.asked > asked+5 })
+	s.Await("some more looks", func() bool { return s.tableQueries > asked+5 })
 	if got, want := j.States("a"), []string{ringing, answered, dialling, joined}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -195,10 +198,10 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 
 // A user with two phones: the second is answered first, the first is sent away.
 func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
-	script := load(t, "short_talk")
-	var forked []told
+	script := loadCapturedCall(t, "short_talk")
+	var forked []capturedEvent
 	for _, e := range script.events {
-		second := make(told)
+		second := make(capturedEvent)
 		for name, value := range e {
 			second[name] = value
 		}
@@ -212,8 +215,9 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 
 		if e["Event-Name"] == "CHANNEL_ANSWER" && e["Unique-ID"] == script.owner {
 			for _, name := range []string{"CHANNEL_CREATE", "CHANNEL_ANSWER", "CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
-				forked = append(forked, told{"Event-Name": name, "Unique-ID": script.owner, "Hangup-Cause": "LOSE_RACE",
-					"Caller-Channel-Answered-Time": "1795201311720646", "Channel-Call-State": "HANGUP"})
+				forked = append(forked, capturedEvent{"Event-Name": name, "Unique-ID": script.owner,
+					"Hangup-Cause": "LOSE_RACE", "Caller-Channel-Answered-Time": "1795201311720646",
+					"Channel-Call-State": "HANGUP"})
 			}
 		}
 
@@ -221,14 +225,14 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 	}
 
 	script.events = forked
-	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}})
+	s := newScripted(t, &scriptedSwitch{scripts: map[string]capturedCall{"2002": script}})
 	d, probe, j := follow(t, s.driverConfig())
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
 
 	j.Await(t, "c", origination.Ended)
-	if got, want := j.States("c"), sessions["2002"].want; !slices.Equal(got, want) {
+	if got, want := j.States("c"), capturedCalls["2002"].want; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 

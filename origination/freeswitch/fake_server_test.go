@@ -19,36 +19,36 @@ import (
 
 const testPassword = "open sesame"
 
-// scripted is a switch that sends captured sessions to a client that originates calls. It accepts only
+// scriptedSwitch is a switch that sends captured sessions to a client that originates calls. It accepts only
 // the driver's commands, in exactly their form, and fails the test for any other.
-type scripted struct {
-	*drivertest.Platform
-	scripts map[string]capturedCall // by destination
-	order   func([]told) []told     // of a call's events
-	blind   bool                    // no table of channels
-	domain  string                  // its own
-	users   []string                // that its directory has, as 1001@pbx.example
-	status  string                  // answer to status; "" has a limit that no test reaches
+type scriptedSwitch struct {
+	*drivertest.ScriptedPlatform
+	scripts       map[string]capturedCall               // by destination
+	order         func([]capturedEvent) []capturedEvent // of a call's events
+	hidesChannels bool                                  // no table of channels
+	domain        string                                // its own
+	users         []string                              // that its directory has, as 1001@pbx.example
+	status        string                                // answer to status; "" has a limit that no test reaches
 
-	listening map[string]bool
-	channels  map[string]row
-	asked     int         // for the table of channels
-	filters   int         // of the connection: two, or none
-	asks      []string    // for users
-	dialled   []string    // domains of owners
-	times     []time.Time // of originates
+	listening    map[string]bool
+	channels     map[string]channelRow
+	tableQueries int         // for the table of channels
+	filters      int         // of the connection: two, or none
+	userQueries  []string    // for users
+	ownerDomains []string    // domains of owners
+	originatedAt []time.Time // of originates
 }
 
-func newScripted(t *testing.T, s *scripted) *scripted {
+func newScripted(t *testing.T, s *scriptedSwitch) *scriptedSwitch {
 	t.Helper()
-	if s.Platform == nil {
-		s.Platform = &drivertest.Platform{}
+	if s.ScriptedPlatform == nil {
+		s.ScriptedPlatform = &drivertest.ScriptedPlatform{}
 	}
 	if s.scripts == nil {
-		s.scripts = allSessions(t)
+		s.scripts = loadCapturedCalls(t)
 	}
 
-	s.channels = make(map[string]row)
+	s.channels = make(map[string]channelRow)
 	s.CountChannels = func() int { return len(s.channels) }
 	s.ForgetChannels = func() { clear(s.channels) }
 	s.Start(t, s.converse)
@@ -56,7 +56,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	return s
 }
 
-func (s *scripted) driverConfig() Config {
+func (s *scriptedSwitch) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Password, settings.RingUser = s.Address, testPassword, time.Second
 	return Config{Settings: settings, Limits: drivertest.Limits(), CommandTimeout: 2 * time.Minute}
@@ -105,7 +105,7 @@ var (
 		`^bgapi originate \{\^\^;([^{}]*)\}user/([^ {}]+)@([^ {}]+) &bridge\(\{\^\^;([^{}]*)\}loopback/([^/ (){}]+)/default/XML\)$`)
 )
 
-func (s *scripted) converse(nc net.Conn) {
+func (s *scriptedSwitch) converse(nc net.Conn) {
 	in := bufio.NewReader(nc)
 	io.WriteString(nc, "Content-Type: auth/request\n\n")
 	line, _, err := command(in)
@@ -135,7 +135,7 @@ func (s *scripted) converse(nc net.Conn) {
 	}
 }
 
-func (s *scripted) obey(nc net.Conn, line string, headers []string) {
+func (s *scriptedSwitch) obey(nc net.Conn, line string, headers []string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 
@@ -157,8 +157,8 @@ func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 	case line == "filter Channel-Presence-Data /^trunkline:/", line == "filter Job-Command originate":
 		s.filters++
 		s.Write(nc, "Content-Type: command/reply\nReply-Text: +OK filter added.\n\n")
-	case line == "api show channels like trunkline: as json" && s.blind:
-		s.asked++
+	case line == "api show channels like trunkline: as json" && s.hidesChannels:
+		s.tableQueries++
 		s.output(nc, "-ERR Database error\n")
 	case line == "api show channels like trunkline: as json":
 		rows := slices.Collect(maps.Values(s.channels))
@@ -178,7 +178,7 @@ func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 	case userForm.MatchString(line):
 		m := userForm.FindStringSubmatch(line)
 		user := m[1] + "@" + m[2]
-		s.asks = append(s.asks, user)
+		s.userQueries = append(s.userQueries, user)
 		s.output(nc, fmt.Sprint(slices.Contains(s.users, user)))
 	case existsForm.MatchString(line):
 		_, ok := s.channels[existsForm.FindStringSubmatch(line)[1]]
@@ -191,11 +191,11 @@ func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 	}
 }
 
-func (s *scripted) output(nc net.Conn, text string) {
+func (s *scriptedSwitch) output(nc net.Conn, text string) {
 	s.Write(nc, fmt.Sprintf("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text))
 }
 
-func (s *scripted) kill(nc net.Conn, channel string) {
+func (s *scriptedSwitch) kill(nc net.Conn, channel string) {
 	r, ok := s.channels[channel]
 	if !ok {
 		s.output(nc, "-ERR No such channel!\n")
@@ -207,8 +207,8 @@ func (s *scripted) kill(nc net.Conn, channel string) {
 }
 
 // originate checks the order and starts sending its events.
-func (s *scripted) originate(nc net.Conn, m, headers []string) {
-	s.times, s.dialled = append(s.times, time.Now()), append(s.dialled, m[3])
+func (s *scriptedSwitch) originate(nc net.Conn, m, headers []string) {
+	s.originatedAt, s.ownerDomains = append(s.originatedAt, time.Now()), append(s.ownerDomains, m[3])
 	owner, destination := parseVariables(s.T, m[1]), parseVariables(s.T, m[4])
 	if len(headers) != 1 || !jobForm.MatchString(headers[0]) {
 		s.T.Errorf("originate came with headers %q", headers)
@@ -216,8 +216,8 @@ func (s *scripted) originate(nc net.Conn, m, headers []string) {
 	}
 
 	job := jobForm.FindStringSubmatch(headers[0])[1]
-	if s.Mute {
-		s.Mute = false
+	if s.DropOrder {
+		s.DropOrder = false
 		s.perform(m[5], job, owner, destination)
 		nc.Close()
 		return
@@ -232,55 +232,55 @@ func (s *scripted) originate(nc net.Conn, m, headers []string) {
 	s.perform(m[5], job, owner, destination)
 }
 
-func (s *scripted) perform(number, job string, owner, destination map[string]string) {
+func (s *scriptedSwitch) perform(number, job string, owner, destination map[string]string) {
 	script, ok := s.scripts[number]
 	if !ok {
 		s.T.Errorf("no script for %s", number)
 		return
 	}
 
-	events := script.retold(s.T, job, owner, destination)
+	events := script.withOrder(s.T, job, owner, destination)
 	if s.order != nil {
 		events = s.order(events)
 	}
 
 	jobTold := false
-	tell := func(e told) {
+	tell := func(e capturedEvent) {
 		jobTold = jobTold || e["Event-Name"] == "BACKGROUND_JOB"
 		s.tell(e)
 	}
 
-	drivertest.Play(s.Platform, job, events, eventName, tell, func() {
+	drivertest.Play(s.ScriptedPlatform, job, events, eventName, tell, func() {
 		for channel, r := range s.channels {
 			if _, of, _ := readTag(r.Tag); of != job {
 				continue
 			}
 
 			for _, name := range []string{"CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
-				s.tell(told{"Event-Name": name, "Unique-ID": channel, "Channel-Presence-Data": r.Tag,
+				s.tell(capturedEvent{"Event-Name": name, "Unique-ID": channel, "Channel-Presence-Data": r.Tag,
 					"Channel-Call-State": "HANGUP", "Hangup-Cause": origination.CauseCancelled})
 			}
 		}
 
 		if !jobTold {
-			s.tell(told{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
+			s.tell(capturedEvent{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
 				"_body": "-ERR ORIGINATOR_CANCEL\n"})
 		}
 	})
 }
 
-func eventName(e told) string { return e["Event-Name"] }
+func eventName(e capturedEvent) string { return e["Event-Name"] }
 
 // tell applies an event to the table and sends it to the client if it has subscribed to it. s.Mu is
 // held.
-func (s *scripted) tell(e told) {
+func (s *scriptedSwitch) tell(e capturedEvent) {
 	if channel := e["Unique-ID"]; channel != "" {
 		_, known := s.channels[channel]
 		switch name := e["Event-Name"]; {
 		case name == "CHANNEL_DESTROY":
 			delete(s.channels, channel)
 		case known || name == "CHANNEL_CREATE":
-			r := row{UUID: channel, Tag: e["Channel-Presence-Data"], State: e["Channel-Call-State"]}
+			r := channelRow{UUID: channel, Tag: e["Channel-Presence-Data"], State: e["Channel-Call-State"]}
 			if r.Tag == "" {
 				r.Tag = s.channels[channel].Tag
 			}

@@ -8,7 +8,7 @@ import (
 
 // metrics has the metrics that package eventdriver does not have.
 type metrics struct {
-	tableless prometheus.Counter
+	withoutTable prometheus.Counter // comparisons for which the switch did not list its channels
 
 	sessionsPerSecond prometheus.Gauge
 	queued            prometheus.Gauge
@@ -19,7 +19,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	return &metrics{
-		tableless: f.Counter("trunkline_origination_freeswitch_tableless_total",
+		withoutTable: f.Counter("trunkline_origination_freeswitch_tableless_total",
 			"Comparisons for which the switch did not return its channel table."),
 		sessionsPerSecond: f.Gauge("trunkline_origination_freeswitch_sessions_per_second",
 			"The switch's sessions-per-second, which paces calls; 0: unknown."),

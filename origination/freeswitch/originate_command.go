@@ -37,8 +37,8 @@ func readTag(text string) (side, job string, ok bool) {
 	return strings.Cut(rest, ":")
 }
 
-// onDestination lists the variables that are exported through the loopback to the destination's leg.
-const onDestination = "origination_call_id,interaction_id,account_id,presence_data," + callTypeVariable
+// exportedVariables lists the variables that are exported through the loopback to the destination's leg.
+const exportedVariables = "origination_call_id,interaction_id,account_id,presence_data," + callTypeVariable
 
 // callTypeVariable sends event.SIPHeaderCallType as a header of the INVITE.
 const callTypeVariable = "sip_h_X-" + event.SIPHeaderCallType
@@ -49,10 +49,10 @@ const (
 	maxDomainBytes = 253
 )
 
-// originate returns the command that places the order, whose Domain is the switch's. It returns
+// originateCommand returns the command that places the order, whose Domain is the switch's. It returns
 // fault.Invalid for a value that cannot be sent.
-func (c Config) originate(order origination.Order) (string, error) {
-	err := check(
+func (c Config) originateCommand(order origination.Order) (string, error) {
+	err := checkValues(
 		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars,
 			MaxBytes: maxNumberBytes},
 		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars,
@@ -107,8 +107,8 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"bridge_answer_timeout", seconds(c.RingDestination)},
 		{"loopback_bowout", "false"},
 		{"ignore_display_updates", "true"}, // otherwise the loopback's record has the callee as its caller
-		{"loopback_export", onDestination},
-		{"export_vars", onDestination},
+		{"loopback_export", exportedVariables},
+		{"export_vars", exportedVariables},
 		{"origination_call_id", order.ID}, // last, where readers of last_arg look for its end
 	}
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"trunkline/internal/fault"
-	"trunkline/internal/setting"
 	"trunkline/origination"
 )
 
@@ -17,7 +16,7 @@ func defaults() Config {
 }
 
 func TestOriginateCommand(t *testing.T) {
-	got, err := defaults().originate(order("c2c-1"))
+	got, err := defaults().originateCommand(order("c2c-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +65,7 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 		for _, value := range append([]string{"", strings.Repeat("1", 300)}, hostile...) {
 			o := order("c")
 			set(&o, value)
-			command, err := defaults().originate(o)
+			command, err := defaults().originateCommand(o)
 			f := fault.As(err)
 			if err == nil || f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != field {
 				t.Errorf("%s %q: %v, %s", field, value, err, command)
@@ -77,44 +76,9 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 	for _, value := range []string{"1002", "+390212345", "*98", "#31#123", "alice.smith", "queue_1-a"} {
 		o := order("c")
 		o.Destination = value
-		if _, err := defaults().originate(o); err != nil {
+		if _, err := defaults().originateCommand(o); err != nil {
 			t.Errorf("%q: %v", value, err)
 		}
-	}
-}
-
-func TestSettingsValidate(t *testing.T) {
-	if err := setting.Validate("x", defaults().Settings); err != nil {
-		t.Fatal(err)
-	}
-
-	for name, spoil := range map[string]func(*Settings){
-		"owner with a blank":        func(s *Settings) { s.Owner = "user/{extension} &park" },
-		"owner with an unknown":     func(s *Settings) { s.Owner = "user/{user}" },
-		"owner that does not close": func(s *Settings) { s.Owner = "user/{extension" },
-		"destination with a paren":  func(s *Settings) { s.Destination = "loopback/{destination})" },
-		"destination with a line":   func(s *Settings) { s.Destination = "loopback/{destination}\n\nexit" },
-		"context with a slash":      func(s *Settings) { s.Context = "a/b" },
-		"name with a quote":         func(s *Settings) { s.CallerName = "O'Neil" },
-		"ringback with a semicolon": func(s *Settings) { s.Ringback = "x;y=z" },
-		"no time to ring":           func(s *Settings) { s.RingUser = 1 },
-	} {
-		s := defaults().Settings
-		spoil(&s)
-		if setting.Validate("x", s) == nil {
-			t.Errorf("%s was accepted", name)
-		}
-	}
-
-	other := defaults()
-	other.Owner = "sofia/internal/{extension}@{domain}"
-	other.Destination = "sofia/gateway/carrier/{destination}"
-	other.CallerName = "Zoë Ünal {extension}"
-	other.Ringback = "-"
-	other.Domain = "10.0.0.1:5060"
-
-	if err := setting.Validate("x", other.Settings); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -124,7 +88,7 @@ func FuzzOriginate(f *testing.F) {
 		f.Add(value, "1001", "pbx.example")
 	}
 
-	plain, err := defaults().originate(order("c"))
+	plain, err := defaults().originateCommand(order("c"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -144,7 +108,7 @@ func FuzzOriginate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, destination, extension, domain string) {
 		o := order("c")
 		o.Destination, o.Extension, o.Domain = destination, extension, domain
-		command, err := defaults().originate(o)
+		command, err := defaults().originateCommand(o)
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid {
 				t.Fatal(err)

@@ -3,6 +3,8 @@ package freeswitch
 import (
 	"context"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination/eventdriver"
+	"trunkline/telephony/esl"
 )
 
 const (
@@ -24,29 +27,29 @@ const (
 // pacer spaces originations to stay below sessions-per-second. Above it FreeSWITCH refuses new
 // sessions, including those that a call needs after its owner has answered.
 type pacer struct {
-	limiter *rate.Limiter
+	limiter *rate.Limiter // of calls, not of sessions
 	maxWait time.Duration // longest wait of a call
 	metrics *metrics
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	sessions int // per second, from the switch; 0 if unknown
+	mu                sync.Mutex
+	sessionsPerSecond int // of the switch; 0 if unknown
 }
 
 func newPacer(maxWait time.Duration, m *metrics, log *slog.Logger) *pacer {
 	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: maxWait, metrics: m, log: log}
 }
 
-// set sets the switch's sessions-per-second; 0 removes the limit.
-func (p *pacer) set(sessions int) {
+// setSessionsPerSecond sets the switch's sessions-per-second; 0 removes the limit.
+func (p *pacer) setSessionsPerSecond(sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if sessions == p.sessions {
+	if sessions == p.sessionsPerSecond {
 		return
 	}
 
-	p.sessions = sessions
+	p.sessionsPerSecond = sessions
 	p.metrics.sessionsPerSecond.Set(float64(sessions))
 
 	limit := rate.Inf
@@ -57,10 +60,10 @@ func (p *pacer) set(sessions int) {
 	p.limiter.SetLimit(limit)
 }
 
-func (p *pacer) perSecond() int {
+func (p *pacer) currentSessionsPerSecond() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sessions
+	return p.sessionsPerSecond
 }
 
 // wait waits until the rate limit allows the call. The error is fault.Unavailable with a retry time if
@@ -81,14 +84,14 @@ func (p *pacer) wait(ctx context.Context) error {
 	if delay > maxWait {
 		reservation.Cancel()
 		p.metrics.queueRefused.Inc()
-		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(),
-			"would_wait", delay)
+		p.log.WarnContext(ctx, "call refused: too many wait for the switch",
+			"sessions_per_second", p.currentSessionsPerSecond(), "would_wait", delay)
 		return fault.Unavailable(nil, delay-maxWait+time.Second,
 			"Too many calls wait for the phone platform, which limits new sessions per second")
 	}
 
 	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second",
-		"sessions_per_second", p.perSecond(), "wait", delay)
+		"sessions_per_second", p.currentSessionsPerSecond(), "wait", delay)
 	p.metrics.queued.Inc()
 	defer p.metrics.queued.Dec()
 
@@ -103,4 +106,32 @@ func (p *pacer) wait(ctx context.Context) error {
 		reservation.Cancel()
 		return fault.Unavailable(ctx.Err(), eventdriver.RetryAfter, "the phone platform did not answer")
 	}
+}
+
+// queryRate queries the switch's sessions-per-second and sets the pacer to it.
+func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
+	text, _, err := queryAPI(ctx, conn, "status")
+	if err != nil {
+		return 0, err
+	}
+	sessions = readStatus(text)
+	p.pace.setSessionsPerSecond(sessions)
+	return sessions, nil
+}
+
+// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
+// 0.
+var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
+
+// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
+func readStatus(text string) int {
+	found := statusLimit.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -32,7 +32,7 @@ func newCable(t *testing.T, to string) *cable {
 	}
 	c := &cable{Listener: l, to: to}
 	c.done.Go(c.run)
-	t.Cleanup(func() { l.Close(); c.plug(false); c.done.Wait() })
+	t.Cleanup(func() { l.Close(); c.setPlugged(false); c.done.Wait() })
 	return c
 }
 
@@ -62,7 +62,7 @@ func (c *cable) run() {
 	}
 }
 
-func (c *cable) plug(in bool) {
+func (c *cable) setPlugged(in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -98,14 +98,14 @@ func TestRealConnectionAway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	wire.plug(false)
+	wire.setPlugged(false)
 	drivertest.Until(t, "the driver notices", func() bool { return probe.Metric(t, "connected") == 0 })
 	if err := d.Cancel(t.Context(), cancelled.ID); err != nil {
 		t.Fatal(err)
 	}
 
 	time.Sleep(1500 * time.Millisecond) // ends ends meanwhile: its dialplan hangs up after a second
-	wire.plug(true)
+	wire.setPlugged(true)
 	for _, test := range []struct {
 		order origination.Order
 		state origination.State
@@ -130,54 +130,6 @@ func TestRealConnectionAway(t *testing.T) {
 
 	j.Await(t, stays.ID, origination.Ended)
 	probe.AwaitNoCalls(t)
-}
-
-// A phone hangs up, or rejects with 486, on command.
-func TestRealPhonesHangUp(t *testing.T) {
-	cfg := realConfig(t)
-	d, _, j := follow(t, cfg)
-	for _, test := range []struct {
-		name, from, to, phone string
-		at                    origination.State
-		want                  []string
-	}{
-		{"owner, while the destination rings", "1001", "1003", "127.0.0.21", origination.Dialling,
-			[]string{ringing, answered, dialling, ended, "NORMAL_CLEARING"}},
-		{"owner, while it rings", "1003", "1002", "127.0.0.23", origination.RingingUser,
-			[]string{ringing, ended, "USER_BUSY"}},
-		{"destination, while it rings", "1001", "1003", "127.0.0.23", origination.Dialling,
-			[]string{ringing, answered, dialling, ended, "USER_BUSY"}},
-		{"owner, in conversation", "1001", "1002", "127.0.0.21", origination.Bridged,
-			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
-		{"destination, in conversation", "1001", "1002", "127.0.0.22", origination.Bridged,
-			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			o := realOrder(test.from, test.to)
-			if _, err := d.Originate(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-
-			j.Await(t, o.ID, test.at)
-			time.Sleep(500 * time.Millisecond) // for the phone to ring
-			phone, err := net.Dial("tcp", test.phone+":4444")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer phone.Close()
-
-			if _, err := io.WriteString(phone, `20:{"command":"hangup"},`); err != nil {
-				t.Fatal(err)
-			}
-
-			j.Await(t, o.ID, origination.Ended)
-			if got := j.States(o.ID); !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-
-			noChannels(t, d.platform, o)
-		})
-	}
 }
 
 // FREESWITCH_RESTART is a command that kills the switch and starts it again.

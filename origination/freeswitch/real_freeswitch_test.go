@@ -30,7 +30,7 @@ func realConfig(t *testing.T) Config {
 	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
 
 	return Config{Settings: s,
-		Limits: eventdriver.Limits{MaxCalls: 100, AuditEvery: time.Second, GoneAfter: time.Second}}
+		Limits: eventdriver.Limits{MaxCalls: 100, CompareEvery: time.Second, GoneAfter: time.Second}}
 }
 
 func realOrder(from, to string) origination.Order {
@@ -124,7 +124,8 @@ func noChannels(t *testing.T, p *platform, o origination.Order) {
 			t.Fatal(err)
 		}
 
-		left := slices.ContainsFunc(rows, func(r row) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
+		left := slices.ContainsFunc(rows,
+			func(r channelRow) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
 		if !left {
 			return
 		}
@@ -164,7 +165,7 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			}
 
 			second, probe := newDriver(t, cfg)
-			j, _ = drivertest.Follow(t, second.Follow, []origination.Open{
+			j, _ = drivertest.Follow(t, second.Follow, []origination.OpenCall{
 				{Order: o, CallID: o.ID, State: origination.Accepted, Since: time.Now()},
 				{Order: o, CallID: "never-there", State: origination.Accepted, Since: time.Now()},
 			})

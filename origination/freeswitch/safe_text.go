@@ -22,9 +22,9 @@ const (
 // callSeparator separates calls in one originate command.
 const callSeparator = ":_:"
 
-// safe reports whether text consists of letters, digits, ". _ -" and the characters of also, and can
+// isSafe reports whether text consists of letters, digits, ". _ -" and the characters of also, and can
 // be sent unchanged. Letters beyond ASCII are allowed for names that a phone displays.
-func safe(text, also string) bool {
+func isSafe(text, also string) bool {
 	if strings.Contains(text, callSeparator) {
 		return false
 	}
@@ -41,4 +41,4 @@ func safe(text, also string) bool {
 	return dialtext.Safe(text, also)
 }
 
-func check(values ...dialtext.Value) error { return dialtext.Check(safe, values...) }
+func checkValues(values ...dialtext.Value) error { return dialtext.Check(isSafe, values...) }

@@ -48,7 +48,7 @@ func (s Settings) Validate(c *setting.Check) {
 		{"ringback", s.Ringback, toneChars}, {"domain", s.Domain, domainChars},
 	} {
 		filled, err := example.Fill(t.text)
-		c.Must(err == nil && safe(filled, t.also), t.name, "a character or a {name} in it is not allowed there, got %q",
+		c.Must(err == nil && isSafe(filled, t.also), t.name, "a character or a {name} in it is not allowed there, got %q",
 			t.text)
 	}
 }

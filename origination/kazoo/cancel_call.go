@@ -10,7 +10,7 @@ import (
 
 // Cancel implements origination.Driver. A call without a channel is hung up when one appears.
 func (d *Driver) Cancel(ctx context.Context, callID string) error {
-	c := d.find(callID)
+	c := d.findCall(callID)
 	if c == nil {
 		return fault.NotFound("There is no such call")
 	}
@@ -20,7 +20,7 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	defer c.unlock()
 
 	err := d.hangUp(ctx, c)
-	if err != nil && !errors.Is(err, errNotThere) {
+	if err != nil && !errors.Is(err, errNotFound) {
 		return err
 	}
 
@@ -29,5 +29,5 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 }
 
 func (d *Driver) hangUp(ctx context.Context, c *call) error {
-	return d.request(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
+	return d.request(ctx, http.MethodPost, d.channelPath(c), map[string]string{"action": "hangup"}, nil)
 }

@@ -16,7 +16,7 @@ const retryAfter = 2 * time.Second
 
 // Errors that the driver handles.
 var (
-	errNotThere = fault.New(fault.KindRefused, "The platform does not have this")
+	errNotFound = fault.New(fault.KindRefused, "The platform does not have this")
 	errNotJSON  = fault.New(fault.KindRefused, "The platform's answer is not readable")
 )
 
@@ -34,7 +34,7 @@ func (d *Driver) request(ctx context.Context, method, path string, data, into an
 	case errors.Is(err, crossbar.ErrKeyRefused), errors.Is(err, crossbar.Unauthorized):
 		return fault.New(fault.KindRefused, "The platform rejects our credentials")
 	case errors.Is(err, crossbar.NotFound):
-		return errNotThere
+		return errNotFound
 	case errors.Is(err, crossbar.ErrUnreadable): // the platform has carried out the request
 		return fmt.Errorf("reading the platform's answer: %w", errNotJSON)
 	case errors.As(err, &status) && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:

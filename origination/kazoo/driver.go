@@ -57,8 +57,8 @@ func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 		nil
 }
 
-// account returns the path of the account's resources.
-func (d *Driver) account(ours string) string {
+// accountPath returns the path of the account's resources.
+func (d *Driver) accountPath(ours string) string {
 	id, mapped := d.accounts[ours]
 	if !mapped {
 		id = ours
@@ -79,7 +79,7 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	}
 
 	answer, err := d.connect(ctx, order, resource)
-	if errors.Is(err, errNotThere) && placed.ClickToCallID == "" {
+	if errors.Is(err, errNotFound) && placed.ClickToCallID == "" {
 		// The document was deleted on the platform; create it again, once.
 		placed.ClickToCallID, err = d.provision(ctx, order)
 		if err != nil {
@@ -117,7 +117,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", clickToCallResource{
+	err = d.request(ctx, http.MethodPut, d.accountPath(order.AccountID)+"/clicktocall", clickToCallResource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
 		DialFirst: "extension", AuthRequired: true,
 		SIPHeaders: map[string]string{event.SIPHeaderCallType: event.CallTypeClickToCall},
@@ -152,7 +152,7 @@ func (c connectResponse) id() string {
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
 func (d *Driver) connect(ctx context.Context, order origination.Order,
 	resource string) (answer connectResponse, err error) {
-	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" +
+	path := d.accountPath(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" +
 		url.QueryEscape(order.Destination)
 	err = d.request(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
 	if errors.Is(err, errNotJSON) {

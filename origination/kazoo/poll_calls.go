@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	pollers = 8
+	maxConcurrentPolls = 8 // concurrent requests of a poll
 	// A channel that has not appeared this long after the call was accepted will not appear: Kazoo
 	// rings an owner for 30 s.
 	channelTimeout = 45 * time.Second
@@ -25,14 +25,14 @@ const (
 
 // call is a call being followed.
 type call struct {
-	id    string
-	order origination.Order
-	since time.Time
+	id           string
+	order        origination.Order
+	trackedSince time.Time // when track was called
 
-	sem       chan struct{} // holds a token while a request depends on the fields below or changes them
-	state     origination.State
-	seen      bool // a channel has been seen
-	cancelled bool
+	sem         chan struct{}     // holds a token while a request depends on the fields below or changes them
+	state       origination.State // the last one that was reported
+	channelSeen bool              // a channel has been seen
+	cancelled   bool              // its channel is hung up when it appears
 }
 
 // track starts following a call.
@@ -40,8 +40,8 @@ func (d *Driver) track(id string, order origination.Order, state origination.Sta
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls[id] = &call{
-		id: id, order: order, since: time.Now(),
-		sem: make(chan struct{}, 1), state: state, seen: state.Rank() > origination.Accepted.Rank(),
+		id: id, order: order, trackedSince: time.Now(),
+		sem: make(chan struct{}, 1), state: state, channelSeen: state.Rank() > origination.Accepted.Rank(),
 	}
 }
 
@@ -57,7 +57,7 @@ func (c *call) lock(ctx context.Context) error {
 
 func (c *call) unlock() { <-c.sem }
 
-func (d *Driver) find(id string) *call {
+func (d *Driver) findCall(id string) *call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls[id]
@@ -70,7 +70,7 @@ func (d *Driver) followedCalls() []*call {
 }
 
 // Follow implements origination.Driver.
-func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+func (d *Driver) Follow(ctx context.Context, open []origination.OpenCall, report func(origination.Progress)) error {
 	d.Adopt(ctx, open)
 	for range retry.Ticks(ctx, d.cfg.PollEvery) {
 		d.poll(ctx, report)
@@ -80,7 +80,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 
 // Adopt implements origination.Adopter. Kazoo keeps its calls regardless of the process that follows
 // them.
-func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+func (d *Driver) Adopt(_ context.Context, open []origination.OpenCall) (rest []origination.OpenCall) {
 	for _, o := range open {
 		d.track(o.CallID, o.Order, o.State)
 	}
@@ -90,7 +90,7 @@ func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origi
 // poll queries every call once. Failed queries are repeated at the next poll.
 func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	var group errgroup.Group
-	group.SetLimit(pollers)
+	group.SetLimit(maxConcurrentPolls)
 	for _, c := range d.followedCalls() {
 		group.Go(func() error {
 			steps, err := d.pollCall(ctx, c)
@@ -114,7 +114,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	_ = group.Wait() // its functions return no errors
 }
 
-// channel is a channel as described by Kazoo.
+// channel is the part of Kazoo's description of a channel that tells a call's progress.
 type channel struct {
 	Answered bool     `json:"answered"`
 	OtherLeg jsonText `json:"other_leg_call_id"`
@@ -123,7 +123,7 @@ type channel struct {
 // pollCall queries the progress of a call.
 func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
-	err := d.request(ctx, http.MethodGet, d.channel(c), nil, &now)
+	err := d.request(ctx, http.MethodGet, d.channelPath(c), nil, &now)
 	// After the request, which a cancellation does not wait for: the call may have been cancelled meanwhile.
 	if err := c.lock(ctx); err != nil {
 		return nil, err
@@ -131,16 +131,16 @@ func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress,
 	defer c.unlock()
 
 	switch {
-	case errors.Is(err, errNotThere):
-		if !c.seen && time.Since(c.since) < channelTimeout {
+	case errors.Is(err, errNotFound):
+		if !c.channelSeen && time.Since(c.trackedSince) < channelTimeout {
 			return nil, nil
 		}
-		return []origination.Progress{d.ended(ctx, c)}, nil
+		return []origination.Progress{d.endedStep(ctx, c)}, nil
 	case err != nil:
 		return nil, err
 	}
 
-	c.seen = true
+	c.channelSeen = true
 	if c.cancelled {
 		return nil, d.hangUp(ctx, c) // the channel appeared after the cancellation
 	}
@@ -161,12 +161,12 @@ func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress,
 	return []origination.Progress{{CallID: c.id, State: state, At: time.Now()}}, nil
 }
 
-func (d *Driver) channel(c *call) string {
-	return d.account(c.order.AccountID) + "/channels/" + url.PathEscape(c.id)
+func (d *Driver) channelPath(c *call) string {
+	return d.accountPath(c.order.AccountID) + "/channels/" + url.PathEscape(c.id)
 }
 
-// ended returns the final step of a call whose channel is gone. The caller has locked c.
-func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
+// endedStep returns the final step of a call whose channel is gone. The caller has locked c.
+func (d *Driver) endedStep(ctx context.Context, c *call) origination.Progress {
 	end := origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseUnknown, At: time.Now()}
 	if c.cancelled {
 		end.Cause = origination.CauseCancelled
@@ -177,7 +177,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 		CallID jsonText `json:"call_id"`
 		Cause  jsonText `json:"cause"`
 	}
-	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
+	path := d.accountPath(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
 	if err := d.request(ctx, http.MethodGet, path, nil, &history); err != nil {
 		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}

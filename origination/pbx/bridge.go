@@ -23,10 +23,10 @@ type bridge struct {
 }
 
 // setLeg sets a side's leg.
-func (b *bridge) setLeg(s *callSide, local *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
+func (b *bridge) setLeg(s *callSide, negotiator *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.negotiator, s.leg = local, leg
+	s.negotiator, s.leg = negotiator, leg
 	b.call.addLeg(leg)
 	return s.apply(agreed)
 }
@@ -38,7 +38,7 @@ func (b *bridge) nearAgreed() sip.NegotiatedMedia {
 	return b.near.agreedMedia
 }
 
-func (b *bridge) nearFormats() []sip.NegotiatedCodec { return b.nearAgreed().Codecs }
+func (b *bridge) nearCodecs() []sip.NegotiatedCodec { return b.nearAgreed().Codecs }
 
 // startRingTone plays the ring tone to the near side.
 func (b *bridge) startRingTone() {
@@ -73,11 +73,11 @@ func (b *bridge) stopToneLocked() {
 }
 
 // endRingTone ends the ring tone. If local, the codec of the near side is fixed from now on.
-func (b *bridge) endRingTone(local bool) {
+func (b *bridge) endRingTone(fixCodec bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopToneLocked()
-	b.fixedCodec = local
+	b.fixedCodec = fixCodec
 }
 
 // connect relays media between the two sides. If the owner accepted several codecs and the destination

@@ -10,16 +10,16 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// call is one call with two sides.
+// call is one call with two sides: what both have in common, and how it ends.
 type call struct {
 	driver        *Driver
-	id            string
+	id            string             // the order's, or the Call-ID of an ordinary call's INVITE
 	order         *origination.Order // nil for an ordinary call
 	accountID     string
 	interactionID string
 	ctx           context.Context // ends with cancelWithCause, and with the call
 	cancel        context.CancelCauseFunc
-	bridged       bool
+	bridged       bool // its sides have been connected; only the call's goroutine uses it
 
 	mu   sync.Mutex
 	legs []*sip.Leg // all answered legs
@@ -30,18 +30,18 @@ func newCall(d *Driver, accountID, interactionID string) *call {
 	return &call{driver: d, accountID: accountID, interactionID: interactionID, ctx: ctx, cancel: cancel}
 }
 
-// cancelledCall is the cancellation cause of a call's context.
-type cancelledCall struct{ cause sip.Cause }
+// callCancellation is the cancellation cause of a call's context.
+type callCancellation struct{ cause sip.Cause }
 
-func (c cancelledCall) Error() string { return "the call was stopped with " + string(c.cause) }
+func (c callCancellation) Error() string { return "the call was stopped with " + string(c.cause) }
 
 // cancelWithCause ends the call with a cause. The first cause is kept.
-func (c *call) cancelWithCause(cause sip.Cause) { c.cancel(cancelledCall{cause}) }
+func (c *call) cancelWithCause(cause sip.Cause) { c.cancel(callCancellation{cause}) }
 
 // causeOf returns the cause of a failure within a call: that of its cancelled context, else that of the
 // error.
 func causeOf(ctx context.Context, err error) sip.Cause {
-	var s cancelledCall
+	var s callCancellation
 	if errors.As(context.Cause(ctx), &s) {
 		return s.cause
 	}
@@ -97,7 +97,7 @@ func contextWithLeg(ctx context.Context, leg *sip.Leg) (context.Context, context
 	go func() {
 		select {
 		case <-leg.Done():
-			cancel(cancelledCall{sip.OriginatorCancel})
+			cancel(callCancellation{sip.OriginatorCancel})
 		case <-watched.Done():
 		}
 	}()

@@ -14,7 +14,7 @@ import (
 type cdrBuilder struct {
 	call       *call
 	row        event.CDR
-	user       sip.User // of the phone; the zero value for a trunk or a session
+	user       sip.User // of the phone; the zero value for a trunk or a localcall.Destination
 	startedAt  time.Time
 	ringingAt  time.Time
 	answeredAt time.Time
@@ -32,10 +32,11 @@ const clickToCall = `{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClick
 // legNumbers are the numbers of a leg's two ends.
 type legNumbers struct{ from, to string }
 
-func (c *call) newCDR(callID, direction string, p legNumbers) *cdrBuilder {
+func (c *call) newCDR(callID, direction string, numbers legNumbers) *cdrBuilder {
 	return &cdrBuilder{call: c, startedAt: time.Now(), row: event.CDR{
 		AccountID: c.accountID, CallID: callID, InteractionID: c.interactionID, Direction: direction,
-		From: p.from, To: p.to, CallerIDNumber: p.from, CalleeIDNumber: p.to, MediaServer: c.driver.config.MediaServer,
+		From: numbers.from, To: numbers.to, CallerIDNumber: numbers.from, CalleeIDNumber: numbers.to,
+		MediaServer: c.driver.config.MediaServer,
 	}}
 }
 

@@ -16,7 +16,7 @@ func (c *call) runClickToCall() { c.finish(c.runRecovered(c.placeClickToCall)) }
 // runRecovered calls f and returns its cause. After a panic of f it hangs up the call's legs.
 func (c *call) runRecovered(f func() sip.Cause) sip.Cause {
 	cause := sip.NormalTemporaryFailure
-	if c.driver.panics.Do(placeCall, func() { cause = f() }) {
+	if c.driver.panics.Do(callPanicPlace, func() { cause = f() }) {
 		c.hangUpAll()
 	}
 	return cause
@@ -65,32 +65,32 @@ func (c *call) placeClickToCall() sip.Cause {
 
 // recordUnplaced publishes the owner's record of a call for which no phone rang.
 func (c *call) recordUnplaced(owner sip.User, numbers legNumbers, cause sip.Cause) sip.Cause {
-	t := c.newCDR(sip.NewCallID(), outbound, numbers)
-	t.setUser(owner)
-	t.publish(cause)
+	cdr := c.newCDR(sip.NewCallID(), outbound, numbers)
+	cdr.setUser(owner)
+	cdr.publish(cause)
 	return cause
 }
 
-// connectDestination dials the destination for an owner who has answered. It returns the cause when the call has
-// ended.
-func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
+// connectDestination dials the destination for an owner who has answered, and publishes the record of the loopback
+// leg that a platform would have between the two. It returns the cause when the call has ended.
+func (c *call) connectDestination(b *bridge, ownerCDR *cdrBuilder) sip.Cause {
 	ctx, cancel := contextWithLeg(c.ctx, b.near.leg)
 	defer cancel()
 
 	c.reportProgress(origination.Dialling, "")
-	loopback := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
-	loopback.setOriginationID()
-	loopback.row.OtherLegCallID = owner.row.CallID
+	loopbackCDR := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
+	loopbackCDR.setOriginationID()
+	loopbackCDR.row.OtherLegCallID = ownerCDR.row.CallID
 	b.startRingTone()
 
 	var cause sip.Cause
 	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localcall.Prefix) {
-		cause = c.connectLocal(ctx, b, owner, loopback)
+		cause = c.connectLocal(ctx, b, ownerCDR, loopbackCDR)
 	} else {
-		cause = c.dialDestination(ctx, b, owner, loopback)
+		cause = c.dialDestination(ctx, b, ownerCDR, loopbackCDR)
 	}
 
-	loopback.publish(cause)
+	loopbackCDR.publish(cause)
 	return cause
 }
 
@@ -100,7 +100,7 @@ func (c *call) newAttempt(origin origination.Origin) origination.Attempt {
 }
 
 // dialDestination calls the destination's phones and connects the one that answers.
-func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
+func (c *call) dialDestination(ctx context.Context, b *bridge, ownerCDR, loopbackCDR *cdrBuilder) sip.Cause {
 	d := c.driver
 	phones, err := c.findPhones(ctx, callingParty{
 		user: c.order.Extension, domain: c.order.Domain, attempt: c.newAttempt(origination.OriginREST),
@@ -112,7 +112,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 	for i := range phones {
 		phones[i].Headers = []sip.Header{{Name: "X-" + event.SIPHeaderCallType, Value: event.CallTypeClickToCall}}
 		phones[i].cdr.setOriginationID()
-		phones[i].cdr.row.OtherLegCallID = owner.row.CallID
+		phones[i].cdr.row.OtherLegCallID = ownerCDR.row.CallID
 	}
 
 	phones[0].cdr.setClickToCall() // if all phones fail, one record represents the call
@@ -125,8 +125,8 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 	defer far.port.Close()
 
 	cdr, err := d.ring(ctx, ringGroup{
-		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.nearFormats())), phones: phones,
-		timeout: d.config.RingDestination, onRing: loopback.setRinging,
+		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.nearCodecs())), phones: phones,
+		timeout: d.config.RingDestination, onRing: loopbackCDR.setRinging,
 	})
 	if err != nil {
 		return causeOf(ctx, err)
@@ -134,8 +134,8 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 
 	cdr.setClickToCall()
 	cause := c.bridgeSides(ctx, b, far, &cdr.row, func() {
-		owner.row.OtherLegCallID = cdr.row.CallID
-		loopback.answeredAt = cdr.answeredAt
+		ownerCDR.row.OtherLegCallID = cdr.row.CallID
+		loopbackCDR.answeredAt = cdr.answeredAt
 		c.reportProgress(origination.Bridged, "")
 	})
 
@@ -146,17 +146,18 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 
 // recordUndialled publishes the destination's record of a call without a route.
 func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
-	t := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
-	t.setOriginationID()
-	t.setClickToCall()
-	t.publish(cause)
+	cdr := c.newCDR(sip.NewCallID(), outbound, legNumbers{c.order.Extension, c.order.Destination})
+	cdr.setOriginationID()
+	cdr.setClickToCall()
+	cdr.publish(cause)
 	return cause
 }
 
 // bridgeSides connects the two sides and returns the cause when one of them has ended. A recording
 // is of the leg.
-func (c *call) bridgeSides(ctx context.Context, b *bridge, far *callSide, leg *event.CDR, joined func()) sip.Cause {
-	recording := c.record(ctx, b, leg, far)
+func (c *call) bridgeSides(ctx context.Context, b *bridge, far *callSide, recordedLeg *event.CDR,
+	onJoined func()) sip.Cause {
+	recording := c.newRecording(ctx, b, recordedLeg, far)
 	defer recording.End()
 
 	if err := b.connect(ctx, far); err != nil {
@@ -168,7 +169,7 @@ func (c *call) bridgeSides(ctx context.Context, b *bridge, far *callSide, leg *e
 
 	c.bridged = true
 	b.beginRecording(recording)
-	joined()
+	onJoined()
 
 	select {
 	case <-b.near.leg.Done():

@@ -13,18 +13,18 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// talk brings a click to call from 1001 to 1002 up.
-func talk(w *testEnv) (alice, bob *siptest.Call) {
+// connectClickToCall brings a click to call from 1001 to 1002 up.
+func connectClickToCall(w *testEnv) (alice, bob *siptest.Call) {
 	w.t.Helper()
 	a, b := w.phone("1001"), w.phone("1002")
 	w.originate("1002")
-	w.waitState(origination.Accepted)
+	w.awaitNextState(origination.Accepted)
 	alice = a.WaitCall()
 	bob = b.WaitCall()
 
 	for _, state := range []origination.State{origination.RingingUser, origination.UserAnswered, origination.Dialling,
 		origination.Bridged} {
-		w.waitState(state)
+		w.awaitNextState(state)
 	}
 
 	return alice, bob
@@ -32,7 +32,7 @@ func talk(w *testEnv) (alice, bob *siptest.Call) {
 
 func TestClickToCall(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
-	alice, bob := talk(w)
+	alice, bob := connectClickToCall(w)
 	alice.WaitAck()
 	bob.WaitAck()
 	alice.Phone.Media().SendPackets(0, 0x11, 50)
@@ -88,7 +88,7 @@ func TestClickToCall(t *testing.T) {
 
 func TestDestinationHangsUp(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
-	alice, bob := talk(w)
+	alice, bob := connectClickToCall(w)
 	bob.WaitAck()
 	bob.Send("BYE", "Reason: Q.850;cause=31\r\n", "")
 	alice.WaitBye()
@@ -177,7 +177,7 @@ func TestOwnerWithoutPhone(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
 	b := w.phone("1002")
 	w.originate("1002")
-	w.waitState(origination.Accepted)
+	w.awaitNextState(origination.Accepted)
 	w.waitEnded(sip.SubscriberAbsent)
 
 	if len(b.Calls()) != 0 {
@@ -205,7 +205,7 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 
 	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered,
 		origination.Dialling} {
-		w.waitState(state)
+		w.awaitNextState(state)
 	}
 
 	w.waitEnded(sip.OriginatorCancel)
@@ -223,8 +223,8 @@ func TestCancel(t *testing.T) {
 		a.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, "") })
 		w.originate("1002")
 		alice := a.WaitCall()
-		w.waitState(origination.Accepted)
-		w.waitState(origination.RingingUser)
+		w.awaitNextState(origination.Accepted)
+		w.awaitNextState(origination.RingingUser)
 		must(t, w.driver.Cancel(context.Background(), "call-1"))
 		alice.WaitCancel()
 		w.waitEnded(sip.OriginatorCancel)
@@ -232,7 +232,7 @@ func TestCancel(t *testing.T) {
 
 	t.Run("while they talk", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
-		alice, bob := talk(w)
+		alice, bob := connectClickToCall(w)
 		must(t, w.driver.Cancel(context.Background(), "call-1"))
 		alice.WaitBye()
 		bob.WaitBye()
@@ -285,7 +285,7 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 
 func TestShutDownEndsCalls(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
-	alice, bob := talk(w)
+	alice, bob := connectClickToCall(w)
 	w.stop()
 	alice.WaitBye()
 

@@ -10,22 +10,22 @@ import (
 )
 
 // connectLocal connects the owner to the local destination.
-func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
+func (c *call) connectLocal(ctx context.Context, b *bridge, ownerCDR, loopbackCDR *cdrBuilder) sip.Cause {
 	numbers := legNumbers{c.order.Extension, c.order.Destination}
-	t := c.newCDR(sip.NewCallID(), outbound, numbers)
-	t.setOriginationID()
-	t.setClickToCall()
-	t.row.OtherLegCallID = owner.row.CallID
+	cdr := c.newCDR(sip.NewCallID(), outbound, numbers)
+	cdr.setOriginationID()
+	cdr.setClickToCall()
+	cdr.row.OtherLegCallID = ownerCDR.row.CallID
 	b.endRingTone(true)
-	recording := c.record(ctx, b, &t.row, nil)
+	recording := c.newRecording(ctx, b, &cdr.row, nil)
 	defer recording.End()
 
-	next := &transfer{call: c, bridge: b, owner: owner}
+	next := &transfer{call: c, bridge: b, ownerCDR: ownerCDR}
 	defer next.close()
 
 	session, err := c.driver.localDestination.Connect(ctx, localcall.Call{
-		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID,
-		OtherLegCallID: owner.row.CallID,
+		Destination: c.order.Destination, AccountID: c.accountID, CallID: cdr.row.CallID,
+		OtherLegCallID: ownerCDR.row.CallID,
 		Caller:         numbers.from, Port: b.near.port, Negotiated: b.nearAgreed(),
 		Transfer: next.dial,
 	})
@@ -34,14 +34,14 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 		if fault.KindOf(err) == fault.KindNotFound {
 			cause = sip.UnallocatedNumber
 		}
-		t.publish(cause)
+		cdr.publish(cause)
 		return cause
 	}
 
-	t.setAnswered()
+	cdr.setAnswered()
 	c.bridged = true
 	b.beginRecording(recording)
-	owner.row.OtherLegCallID, loopback.answeredAt = t.row.CallID, t.answeredAt
+	ownerCDR.row.OtherLegCallID, loopbackCDR.answeredAt = cdr.row.CallID, cdr.answeredAt
 	c.reportProgress(origination.Bridged, "")
 
 	var cause sip.Cause
@@ -52,13 +52,13 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 		cause = session.Cause()
 		if next.answered() {
 			recording.End()
-			t.publish(sip.NormalClearing)
+			cdr.publish(sip.NormalClearing)
 			return next.connect(ctx)
 		}
 	case <-c.ctx.Done():
 		cause = causeOf(c.ctx, c.ctx.Err())
 	}
 
-	t.publish(cause)
+	cdr.publish(cause)
 	return cause
 }

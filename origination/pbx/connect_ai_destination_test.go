@@ -10,15 +10,14 @@ import (
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
-	"trunkline/telephony/sip/siptest"
 )
 
 func TestLocalDestination(t *testing.T) {
-	s := &session{heard: make(chan byte, 1), endSignal: make(chan struct{})}
+	s := &oneShotDestination{heard: make(chan byte, 1), endSignal: make(chan struct{})}
 	w := newTestEnv(t, nil, s)
 	a := w.phone("1001")
 	w.originate("ai-7")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	alice := a.WaitCall()
 	a.Media().SendPackets(0, 0x11, 5)
 
@@ -36,61 +35,8 @@ func TestLocalDestination(t *testing.T) {
 	}
 }
 
-func TestLocalDestinationHandsTheCallOn(t *testing.T) {
-	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
-	w := newTestEnv(t, nil, h)
-	a, b := w.phone("1001"), w.phone("1002")
-	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 486, "") })
-	w.originate("ai-7")
-	w.until(origination.Bridged)
-	alice := a.WaitCall()
-
-	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent,
-		"4711": sip.UnallocatedNumber} {
-		h.to <- to
-		if err := <-h.errs; sip.FailureCause(err) != want {
-			t.Errorf("to %s: %v, want %s", to, err, want)
-		}
-	}
-
-	h.to <- "ai-8"
-	if err := <-h.errs; fault.KindOf(err) != fault.KindUnsupported {
-		t.Errorf("to another provider: %v", err)
-	}
-
-	b.WaitCall() // the busy one
-	b.OnCall(nil)
-	h.to <- "1002"
-
-	if err := <-h.errs; err != nil {
-		t.Fatal(err)
-	}
-
-	bob := b.WaitCall()
-	bob.WaitAck()
-	a.Media().SendPackets(0, 0x11, 20)
-	b.Media().SendPackets(0, 0x22, 20)
-	b.Media().WaitReceived(0, 0x11, 18)
-	a.Media().WaitReceived(0, 0x22, 18)
-	bob.Bye()
-	alice.WaitBye()
-	w.waitEnded(sip.NormalClearing)
-	w.stop()
-	last := w.records.rows[len(w.records.rows)-1]
-
-	for _, row := range w.records.rows {
-		if row.CallID == bob.CallID {
-			last = row
-		}
-	}
-
-	if last.CallID != bob.CallID || last.OtherLegCallID != alice.CallID || last.HangupCause != "NORMAL_CLEARING" {
-		t.Errorf("the record of who took the call: %+v", last)
-	}
-}
-
 func TestLocalDestinationThatIsNotThere(t *testing.T) {
-	w := newTestEnv(t, nil, &session{refuse: fault.NotFound("no such provider")})
+	w := newTestEnv(t, nil, &oneShotDestination{refuse: fault.NotFound("no such provider")})
 	w.phone("1001")
 	w.originate("ai-7")
 
@@ -104,8 +50,8 @@ func TestLocalDestinationThatIsNotThere(t *testing.T) {
 	}
 }
 
-// session is a localcall.Destination that receives one packet and hangs up.
-type session struct {
+// oneShotDestination is a localcall.Destination that receives one packet and hangs up.
+type oneShotDestination struct {
 	refuse    error
 	taken     localcall.Call
 	heard     chan byte
@@ -113,7 +59,7 @@ type session struct {
 	once      sync.Once
 }
 
-func (s *session) Connect(_ context.Context, call localcall.Call) (localcall.Session, error) {
+func (s *oneShotDestination) Connect(_ context.Context, call localcall.Call) (localcall.Session, error) {
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
@@ -122,35 +68,13 @@ func (s *session) Connect(_ context.Context, call localcall.Call) (localcall.Ses
 	return s, nil
 }
 
-func (s *session) Receive(p *rtp.Packet) {
+func (s *oneShotDestination) Receive(p *rtp.Packet) {
 	s.once.Do(func() {
 		s.heard <- p.Payload[0]
 		close(s.endSignal)
 	})
 }
 
-func (s *session) Done() <-chan struct{} { return s.endSignal }
+func (s *oneShotDestination) Done() <-chan struct{} { return s.endSignal }
 
-func (s *session) Cause() sip.Cause { return sip.NormalClearing }
-
-// handing is a localcall.Destination that transfers its call to a given destination.
-type handing struct {
-	session
-	to   chan string
-	errs chan error
-}
-
-func (h *handing) Connect(ctx context.Context, call localcall.Call) (localcall.Session, error) {
-	go func() {
-		for to := range h.to {
-			err := call.Transfer(ctx, to)
-			h.errs <- err
-			if err == nil {
-				close(h.endSignal)
-				return
-			}
-		}
-	}()
-
-	return h, nil
-}
+func (s *oneShotDestination) Cause() sip.Cause { return sip.NormalClearing }

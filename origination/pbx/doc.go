@@ -42,12 +42,12 @@
 //
 //   - driver.go, config.go, settings.go, metrics.go: the driver, settings, metrics
 //   - click_to_call.go, incoming_call.go: a call that a user orders, that comes from a phone or trunk
-//   - connect_ai_destination.go, transfer.go: a call that goes to an AI session, and from there
-//     to another destination
+//   - connect_ai_destination.go, transfer_from_ai_destination.go: a call that goes to an AI session, and
+//     from there to another destination
 //   - call.go, progress_queue.go: a call and its progress
 //   - find_phones.go, ring_group.go: where a number leads, and ringing several phones
-//   - call_side.go, bridge.go, answer_offer.go, tone.go, record_call.go: the media of a leg, of two, new offers,
-//     tones, recordings
-//   - cdr_builder.go, record_outbox.go, registration_events.go: call records and events, and their way to
+//   - call_side.go, bridge.go, answer_offer.go, ring_tone.go, record_call.go: the media of a leg, of two, new
+//     offers, the ring tone, recordings
+//   - cdr_builder.go, cdr_and_event_outbox.go, registration_events.go: call records and events, and their way to
 //     Kafka
 package pbx

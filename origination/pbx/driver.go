@@ -21,9 +21,9 @@ import (
 // admitted click-to-call calls. Errors are fault.Forbidden and fault.Limited.
 type Admission interface {
 	// CheckDestination returns fault.Forbidden for a destination that the account may not call.
-	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
-	// Count counts a call against its user's limit per minute. The error is fault.Limited above it.
-	Count(ctx context.Context, who origination.Attempt) error
+	CheckDestination(ctx context.Context, attempt origination.Attempt, destination string) error
+	// CountAttempt counts a call against its user's limit per minute. The error is fault.Limited above it.
+	CountAttempt(ctx context.Context, attempt origination.Attempt) error
 	// Acquire adds a call to the calls in progress, until Release. The error is fault.Limited if
 	// the user or the account has too many.
 	Acquire(ctx context.Context, attempt origination.Attempt) error
@@ -42,7 +42,7 @@ type Driver struct {
 	localDestination localcall.Destination
 	admission        Admission
 	outbox           *outbox
-	progress         *progress
+	progress         *progressQueue
 	metrics          *metrics
 	log              *slog.Logger
 	tones            tones
@@ -50,12 +50,12 @@ type Driver struct {
 
 	mu       sync.Mutex
 	calls    map[string]*call // by id
-	draining bool
-	idle     chan struct{} // closed when draining and no call is left
+	draining bool             // no further call is taken
+	idle     chan struct{}    // closed when draining and no call is left
 }
 
-// placeCall is the place of panics in a call's goroutines.
-const placeCall = "pbx_call"
+// callPanicPlace is the label with which panics in a call's goroutines are counted.
+const callPanicPlace = "pbx_call"
 
 var _ origination.Driver = (*Driver)(nil)
 
@@ -74,13 +74,13 @@ func New(
 
 	config = config.withDefaults()
 	m, recoverer := newMetrics(reg), panics.New(reg, log)
-	recoverer.InitMetrics(placeCall)
+	recoverer.InitMetrics(callPanicPlace)
 
 	return &Driver{
 		panics: recoverer,
 		config: config, server: server, ports: ports, directory: directory, localDestination: local,
 		admission: admission, metrics: m, log: log,
-		outbox: newOutbox(outboxSize, records, m, log), progress: newProgress(), tones: newTones(),
+		outbox: newOutbox(outboxSize, records, m, log), progress: newProgressQueue(), tones: newTones(),
 		calls: map[string]*call{}, idle: make(chan struct{}),
 	}, nil
 }
@@ -146,7 +146,7 @@ func (d *Driver) Registered(ctx context.Context, accountID, extension string) (b
 }
 
 // Follow implements origination.Driver.
-func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+func (d *Driver) Follow(ctx context.Context, open []origination.OpenCall, report func(origination.Progress)) error {
 	for _, call := range open {
 		if !d.hasCall(call.CallID) { // its media ended with its process
 			report(origination.Progress{
@@ -156,7 +156,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 		}
 	}
 
-	d.progress.reportProgress(ctx, report)
+	d.progress.run(ctx, report)
 	d.drain()
 	d.progress.flush(report)
 

@@ -14,8 +14,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// newEncryptedWorld listens for TLS too.
-func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config, trunk pbx.Trunk) *testEnv {
+// newEncryptedTestEnv listens for TLS too.
+func newEncryptedTestEnv(t *testing.T, encryption sip.Encryption, dial *tls.Config, trunk pbx.Trunk) *testEnv {
 	t.Helper()
 	return newTestEnvWithConfig(t, sip.Config{
 		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:5060",
@@ -29,14 +29,14 @@ func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config
 	}, nil)
 }
 
-// talks lets two connected phones talk and checks what each hears.
-func talks(t *testing.T, a, b *baresip, hz, other float64) {
+// mustTalk lets two connected phones talk and checks what each hears.
+func mustTalk(t *testing.T, a, b *baresip, hz, other float64) {
 	t.Helper()
 	time.Sleep(2500 * time.Millisecond) // of audio
 	a.command("hangup", "")
 	b.wait("CALL_CLOSED")
-	a.hears(other, hz)
-	b.hears(hz, other)
+	a.mustHear(other, hz)
+	b.mustHear(hz, other)
 }
 
 func TestEncryptedPhones(t *testing.T) {
@@ -46,12 +46,12 @@ func TestEncryptedPhones(t *testing.T) {
 
 	const encrypted = "pcmu;mediaenc=srtp-mand"
 	t.Run("an encrypted phone and a plain one", func(t *testing.T) {
-		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
-		a := registered(t, w, 5071, "1001", "auto", hzA, encrypted, "tls")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
+		w := newEncryptedTestEnv(t, sip.EncryptionOptional, nil, pbx.Trunk{})
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, encrypted, "tls")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1;transport=tls")
 		a.wait("CALL_ESTABLISHED")
-		talks(t, a, b, hzA, hzB)
+		mustTalk(t, a, b, hzA, hzB)
 		b.command("dial", "sip:1001@127.0.0.1")
 		b.wait("CALL_ESTABLISHED")
 		b.command("hangup", "")
@@ -59,14 +59,14 @@ func TestEncryptedPhones(t *testing.T) {
 	})
 
 	t.Run("encryption is required", func(t *testing.T) {
-		w := newEncryptedWorld(t, sip.EncryptionRequired, nil, pbx.Trunk{})
-		a := registered(t, w, 5071, "1001", "auto", hzA, encrypted, "tls")
-		b := registered(t, w, 5081, "1002", "auto", hzB, encrypted, "tls")
-		plain := registered(t, w, 5091, "1003", "auto", hzB, "pcmu", "udp")
+		w := newEncryptedTestEnv(t, sip.EncryptionRequired, nil, pbx.Trunk{})
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, encrypted, "tls")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, encrypted, "tls")
+		plain := startRegisteredBaresip(t, w, 5091, "1003", "auto", hzB, "pcmu", "udp")
 		w.originate("1002")
-		w.until("bridged")
-		talks(t, a, b, hzA, hzB)
-		w.until("ended")
+		w.awaitState("bridged")
+		mustTalk(t, a, b, hzA, hzB)
+		w.awaitState("ended")
 		plain.command("dial", "sip:1001@127.0.0.1")
 		plain.wait("CALL_CLOSED")
 		a.command("dial", "sip:1003@127.0.0.1;transport=tls")
@@ -74,18 +74,18 @@ func TestEncryptedPhones(t *testing.T) {
 	})
 
 	t.Run("keys beside a description of plain media", func(t *testing.T) {
-		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
-		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp", "tls")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu;mediaenc=srtp", "tls")
+		w := newEncryptedTestEnv(t, sip.EncryptionOptional, nil, pbx.Trunk{})
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp", "tls")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu;mediaenc=srtp", "tls")
 		a.command("dial", "sip:1002@127.0.0.1;transport=tls")
 		a.wait("CALL_ESTABLISHED")
-		talks(t, a, b, hzA, hzB)
+		mustTalk(t, a, b, hzA, hzB)
 	})
 
 	t.Run("a phone without TLS gets no keys", func(t *testing.T) {
-		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
-		a := registered(t, w, 5071, "1001", "auto", hzA, encrypted, "tcp")
-		registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
+		w := newEncryptedTestEnv(t, sip.EncryptionOptional, nil, pbx.Trunk{})
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, encrypted, "tcp")
+		startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1;transport=tcp")
 		a.wait("CALL_CLOSED")
 	})
@@ -175,10 +175,10 @@ func TestATrunkOverTLS(t *testing.T) {
 	const number = "4930123"
 	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config,
 		far string) (w *testEnv, phone, outside *baresip) {
-		w = newEncryptedWorld(t, sip.EncryptionOptional, dial,
+		w = newEncryptedTestEnv(t, sip.EncryptionOptional, dial,
 			pbx.Trunk{Address: "127.0.0.1:5161", Transport: "tls", SRTP: string(encryption)})
 		startKamailio(t)
-		phone = registered(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp-mand", "tls")
+		phone = startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp-mand", "tls")
 		outside = newBaresip(t, 5091, number, "auto", hzB, far+";regint=0", "udp")
 		return w, phone, outside
 	}
@@ -195,7 +195,7 @@ func TestATrunkOverTLS(t *testing.T) {
 			_, phone, outside := start(t, c.encryption, testAuthority().dial(), c.far)
 			phone.command("dial", "sip:"+number+"@127.0.0.1;transport=tls")
 			phone.wait("CALL_ESTABLISHED")
-			talks(t, outside, phone, hzB, hzA) // the trunk's side hangs up: its BYE comes over TLS
+			mustTalk(t, outside, phone, hzB, hzA) // the trunk's side hangs up: its BYE comes over TLS
 		})
 	}
 

@@ -56,7 +56,7 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 
 // registeredPhones returns a user's registered phones.
 func (c *call) registeredPhones(ctx context.Context, user sip.User, caller callingParty,
-	p legNumbers) ([]phone, error) {
+	numbers legNumbers) ([]phone, error) {
 	bindings, err := c.driver.server.Registrations.List(ctx, user.AccountID, user.Extension)
 	if err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func (c *call) registeredPhones(ctx context.Context, user sip.User, caller calli
 	phones := make([]phone, 0, len(bindings))
 	for _, b := range bindings {
 		callID := sip.NewCallID()
-		t := c.newCDR(callID, outbound, p)
-		t.setUser(user)
-		phones = append(phones, phone{cdr: t, encryption: c.driver.config.Encryption, OutgoingCall: sip.OutgoingCall{
+		cdr := c.newCDR(callID, outbound, numbers)
+		cdr.setUser(user)
+		phones = append(phones, phone{cdr: cdr, encryption: c.driver.config.Encryption, OutgoingCall: sip.OutgoingCall{
 			Target: b.Target(), CallID: callID,
 			From: sip.Party{Name: caller.name, User: caller.user, Host: caller.domain},
 			To:   sip.Party{User: user.Extension, Host: user.Domain},

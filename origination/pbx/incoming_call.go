@@ -58,7 +58,7 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 
 // admit counts a phone's call.
 func (d *Driver) admit(ctx context.Context, attempt origination.Attempt) error {
-	if err := d.admission.Count(ctx, attempt); err != nil {
+	if err := d.admission.CountAttempt(ctx, attempt); err != nil {
 		return err
 	}
 	return d.admission.Acquire(ctx, attempt)
@@ -79,7 +79,7 @@ func (d *Driver) reject(invite *sip.Invite, cause sip.Cause) sip.Cause {
 }
 
 // connectIncoming connects a call. It returns the cause when the call has ended.
-func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdrBuilder) sip.Cause {
+func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, callerCDR *cdrBuilder) sip.Cause {
 	d := c.driver
 	encryption, err := d.config.Encryption.ForTransport(invite.Transport())
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 	}
 
 	for _, p := range phones {
-		p.cdr.row.OtherLegCallID = cdr.row.CallID
+		p.cdr.row.OtherLegCallID = callerCDR.row.CallID
 	}
 
 	near, far, err := d.newSides()
@@ -113,7 +113,7 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 	near.negotiator.SetEncryption(encryption)
 
 	b := &bridge{tones: &d.tones, call: c, near: near}
-	reached, err := d.ring(c.ctx, ringGroup{
+	farCDR, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.RingDestination,
 		onRing: func() {
 			if err := invite.Ring(); err != nil {
@@ -125,17 +125,17 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 		return d.reject(invite, causeOf(c.ctx, err))
 	}
 
-	cdr.ringingAt = reached.ringingAt
-	cause := c.answerCaller(invite, b, far, cdr, reached)
+	callerCDR.ringingAt = farCDR.ringingAt
+	cause := c.answerCaller(invite, b, far, callerCDR, farCDR)
 	far.leg.Hangup(cause)
-	reached.publish(far.leg.Cause())
+	farCDR.publish(far.leg.Cause())
 
 	return cause
 }
 
 // answerCaller answers the caller after the destination has answered, and connects
 // the two.
-func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, cdr, reached *cdrBuilder) sip.Cause {
+func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, callerCDR, farCDR *cdrBuilder) sip.Cause {
 	near := b.near
 	answer, agreed, err := near.negotiator.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreedMedia.Codecs))...)
 	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
@@ -155,8 +155,8 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *callSide, cdr, r
 		return sip.IncompatibleDestination
 	}
 
-	cdr.setAnswered()
-	cause := c.bridgeSides(c.ctx, b, far, &cdr.row, func() { cdr.row.OtherLegCallID = reached.row.CallID })
+	callerCDR.setAnswered()
+	cause := c.bridgeSides(c.ctx, b, far, &callerCDR.row, func() { callerCDR.row.OtherLegCallID = farCDR.row.CallID })
 	leg.Hangup(cause)
 
 	return cause

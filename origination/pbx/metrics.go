@@ -8,10 +8,10 @@ import (
 )
 
 type metrics struct {
-	calls   prometheus.Gauge
-	ended   *prometheus.CounterVec // by cause
-	waiting prometheus.Gauge
-	lost    prometheus.Counter
+	calls   prometheus.Gauge       // being set up or connected
+	ended   *prometheus.CounterVec // calls, by cause and whether they had been bridged
+	waiting prometheus.Gauge       // records and events in the outbox
+	lost    prometheus.Counter     // records and events
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {

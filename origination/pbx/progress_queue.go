@@ -7,16 +7,16 @@ import (
 	"trunkline/origination"
 )
 
-// progress is the queue of progress reports for Follow. Each call has few, and the number of calls is bounded.
-type progress struct {
+// progressQueue is the queue of progress reports for Follow. Each call has few, and the number of calls is bounded.
+type progressQueue struct {
 	mu      sync.Mutex
 	waiting []origination.Progress
 	added   chan struct{}
 }
 
-func newProgress() *progress { return &progress{added: make(chan struct{}, 1)} }
+func newProgressQueue() *progressQueue { return &progressQueue{added: make(chan struct{}, 1)} }
 
-func (p *progress) add(step origination.Progress) {
+func (p *progressQueue) add(step origination.Progress) {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, step)
 	p.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *progress) add(step origination.Progress) {
 	}
 }
 
-func (p *progress) reportProgress(ctx context.Context, report func(origination.Progress)) {
+func (p *progressQueue) run(ctx context.Context, report func(origination.Progress)) {
 	for {
 		p.flush(report)
 		select {
@@ -37,7 +37,7 @@ func (p *progress) reportProgress(ctx context.Context, report func(origination.P
 	}
 }
 
-func (p *progress) flush(report func(origination.Progress)) {
+func (p *progressQueue) flush(report func(origination.Progress)) {
 	p.mu.Lock()
 	waiting := p.waiting
 	p.waiting = nil

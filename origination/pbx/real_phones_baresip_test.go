@@ -152,33 +152,33 @@ func (b *baresip) wait(kind string) {
 	}
 }
 
-const rate = 8000
+const sampleRate = 8000
 
 // wav is ten seconds of a tone, 16 bits mono.
 func wav(hz float64) []byte {
-	const n = 10 * rate
+	const n = 10 * sampleRate
 	b := []byte("RIFF....WAVEfmt ")
 	b = binary.LittleEndian.AppendUint32(b, 16)
 	b = binary.LittleEndian.AppendUint16(b, 1)
 	b = binary.LittleEndian.AppendUint16(b, 1)
-	b = binary.LittleEndian.AppendUint32(b, rate)
-	b = binary.LittleEndian.AppendUint32(b, 2*rate)
+	b = binary.LittleEndian.AppendUint32(b, sampleRate)
+	b = binary.LittleEndian.AppendUint32(b, 2*sampleRate)
 	b = binary.LittleEndian.AppendUint16(b, 2)
 	b = binary.LittleEndian.AppendUint16(b, 16)
 	b = append(b, "data"...)
 	b = binary.LittleEndian.AppendUint32(b, 2*n)
 
 	for i := range n {
-		b = binary.LittleEndian.AppendUint16(b, uint16(int16(9000*math.Sin(2*math.Pi*hz*float64(i)/rate))))
+		b = binary.LittleEndian.AppendUint16(b, uint16(int16(9000*math.Sin(2*math.Pi*hz*float64(i)/sampleRate))))
 	}
 
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8))
 	return b
 }
 
-// heard is the last second but a half of what the phone heard, by frequency:
+// amplitudesHeard is the last second but a half of what the phone heard, by frequency:
 // the amplitude of each.
-func (b *baresip) heard(frequencies ...float64) map[float64]float64 {
+func (b *baresip) amplitudesHeard(frequencies ...float64) map[float64]float64 {
 	b.t.Helper()
 	files, err := filepath.Glob(filepath.Join(b.folder, "rec", "*-dec.wav"))
 	if err != nil || len(files) == 0 {
@@ -187,7 +187,7 @@ func (b *baresip) heard(frequencies ...float64) map[float64]float64 {
 
 	data, err := os.ReadFile(files[len(files)-1])
 	must(b.t, err)
-	const end, length = rate / 2, rate
+	const end, length = sampleRate / 2, sampleRate
 	samples := make([]float64, 0, len(data)/2)
 
 	for i := 44; i+1 < len(data); i += 2 {
@@ -209,7 +209,7 @@ func (b *baresip) heard(frequencies ...float64) map[float64]float64 {
 
 // amplitude is Goertzel's.
 func amplitude(samples []float64, hz float64) float64 {
-	k := 2 * math.Cos(2*math.Pi*hz/rate)
+	k := 2 * math.Cos(2*math.Pi*hz/sampleRate)
 	var s1, s2 float64
 	for _, x := range samples {
 		s1, s2 = x+k*s1-s2, s1
@@ -219,9 +219,9 @@ func amplitude(samples []float64, hz float64) float64 {
 
 const hzA, hzB = 440, 880
 
-func (b *baresip) hears(other, own float64) {
+func (b *baresip) mustHear(other, own float64) {
 	b.t.Helper()
-	got := b.heard(other, own, toneOfRinging)
+	got := b.amplitudesHeard(other, own, toneOfRinging)
 	b.t.Logf("heard at %v Hz %.0f, own %.0f, ring tone %.0f", other, got[other], got[own], got[toneOfRinging])
 	if got[other] < 8500 || got[own] > 50 || got[toneOfRinging] > 50 {
 		b.t.Errorf("amplitudes by frequency: %v; want the other's tone of 9000 alone", got)
@@ -230,14 +230,14 @@ func (b *baresip) hears(other, own float64) {
 
 const toneOfRinging = 425
 
-// phones starts two, registered.
-func phones(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
+// startTwoBaresips starts two, registered.
+func startTwoBaresips(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
 	t.Helper()
-	return registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"),
-		registered(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
+	return startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"),
+		startRegisteredBaresip(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
 }
 
-func registered(t *testing.T, w *testEnv, port int, user, answer string, hz float64,
+func startRegisteredBaresip(t *testing.T, w *testEnv, port int, user, answer string, hz float64,
 	codecs, transport string) *baresip {
 	t.Helper()
 	b := newBaresip(t, port, user, answer, hz, codecs, transport)
@@ -252,8 +252,8 @@ func registered(t *testing.T, w *testEnv, port int, user, answer string, hz floa
 	}
 }
 
-// until waits for a state and ignores earlier ones.
-func (w *testEnv) until(state origination.State) origination.Progress {
+// awaitState waits for a state and ignores earlier ones.
+func (w *testEnv) awaitState(state origination.State) origination.Progress {
 	w.t.Helper()
 	for limit := time.After(patience); ; {
 		select {
@@ -277,16 +277,16 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("each hears the other, the owner hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "auto")
+		a, b := startTwoBaresips(t, w, "auto")
 		began := time.Now()
 		w.originate("1002")
-		w.until(origination.Bridged)
+		w.awaitState(origination.Bridged)
 		time.Sleep(3 * time.Second) // of audio
 		a.command("hangup", "")
-		w.until(origination.Ended)
+		w.awaitState(origination.Ended)
 		b.wait("CALL_CLOSED")
-		a.hears(hzB, hzA)
-		b.hears(hzA, hzB)
+		a.mustHear(hzB, hzA)
+		b.mustHear(hzA, hzB)
 		owner, _, destination := w.callRecords()
 		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 ||
 			float64(*destination[0].BillingSeconds) > time.Since(began).Seconds()+1 {
@@ -296,12 +296,12 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "auto")
+		a, b := startTwoBaresips(t, w, "auto")
 		w.originate("1002")
-		w.until(origination.Bridged)
+		w.awaitState(origination.Bridged)
 		b.command("hangup", "")
 
-		if p := w.until(origination.Ended); p.Cause != string(sip.NormalClearing) {
+		if p := w.awaitState(origination.Ended); p.Cause != string(sip.NormalClearing) {
 			t.Errorf("ended with %s", p.Cause)
 		}
 
@@ -310,12 +310,12 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination rejects", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a, b := phones(t, w, "manual")
+		a, b := startTwoBaresips(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		b.command("hangup", "") // 486
 
-		if p := w.until(origination.Ended); p.Cause != string(sip.UserBusy) {
+		if p := w.awaitState(origination.Ended); p.Cause != string(sip.UserBusy) {
 			t.Errorf("ended with %s", p.Cause)
 		}
 
@@ -324,12 +324,12 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("the destination does not answer", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		_, b := phones(t, w, "manual")
+		_, b := startTwoBaresips(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		must(t, w.driver.Cancel(t.Context(), "call-1"))
 
-		if p := w.until(origination.Ended); p.Cause != string(sip.OriginatorCancel) {
+		if p := w.awaitState(origination.Ended); p.Cause != string(sip.OriginatorCancel) {
 			t.Errorf("ended with %s", p.Cause)
 		}
 
@@ -338,25 +338,25 @@ func TestRealPhones(t *testing.T) {
 
 	t.Run("over TCP", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "tcp")
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "tcp")
 		w.originate("1002")
-		w.until(origination.Bridged)
+		w.awaitState(origination.Bridged)
 		b.command("hangup", "")
-		w.until(origination.Ended)
+		w.awaitState(origination.Ended)
 		a.wait("CALL_CLOSED")
 	})
 
 	t.Run("a phone calls a phone, in two laws of G.711", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
-		a := registered(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")
-		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
+		a := startRegisteredBaresip(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")
+		b := startRegisteredBaresip(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1")
 		a.wait("CALL_ESTABLISHED")
 		time.Sleep(2500 * time.Millisecond) // of audio
 		a.command("hangup", "")
 		b.wait("CALL_CLOSED")
-		a.hears(hzB, hzA)
-		b.hears(hzA, hzB)
+		a.mustHear(hzB, hzA)
+		b.mustHear(hzA, hzB)
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// record returns the recording of the call whose leg has the record, which names the recording. The
+// newRecording returns the recording of the call whose leg has the record, which names the recording. The
 // near side is the caller. If the account wants it, both sides hear an announcement first.
-func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *callSide) localcall.Recording {
+func (c *call) newRecording(ctx context.Context, b *bridge, leg *event.CDR, far *callSide) localcall.Recording {
 	recorded := localcall.RecordedCall{
 		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID,
 		OriginationCallID: c.originationID(),

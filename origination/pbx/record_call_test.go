@@ -13,8 +13,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// hearing is a recorder that counts what it hears of one call: packets by direction and voice.
-type hearing struct {
+// countingRecorder is a recorder that counts what it hears of one call: packets by direction and voice.
+type countingRecorder struct {
 	mu       sync.Mutex
 	prepared []string // accounts
 	call     localcall.RecordedCall
@@ -24,13 +24,13 @@ type hearing struct {
 	ended    int
 }
 
-func (h *hearing) PrepareRecording(accountID string) {
+func (h *countingRecorder) PrepareRecording(accountID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.prepared = append(h.prepared, accountID)
 }
 
-func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
+func (h *countingRecorder) Record(call localcall.RecordedCall) localcall.Recording {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.call, h.received, h.sent = call, map[byte]int{}, map[byte]int{}
@@ -38,39 +38,39 @@ func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
 }
 
 // Announcement is 400 ms of a level that is 0x2B in G.711 µ-law.
-func (h *hearing) Announcement() []int16 {
+func (h *countingRecorder) Announcement() []int16 {
 	return slices.Repeat([]int16{g711.ULaw().DecodeSample(0x2B)}, 3200)
 }
 
-func (h *hearing) Begin(media sip.NegotiatedMedia) {
+func (h *countingRecorder) Begin(media sip.NegotiatedMedia) {
 	h.SetMedia(media)
 	h.call.Port.AddTap(h)
 }
 
-func (h *hearing) SetMedia(media sip.NegotiatedMedia) {
+func (h *countingRecorder) SetMedia(media sip.NegotiatedMedia) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.media = append(h.media, media)
 }
 
-func (h *hearing) End() {
+func (h *countingRecorder) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended++
 	h.call.Port.RemoveTap(h)
 }
 
-func (h *hearing) Received(p *rtp.Packet) { h.count(h.received, p) }
-func (h *hearing) Sent(p *rtp.Packet)     { h.count(h.sent, p) }
+func (h *countingRecorder) Received(p *rtp.Packet) { h.count(h.received, p) }
+func (h *countingRecorder) Sent(p *rtp.Packet)     { h.count(h.sent, p) }
 
-func (h *hearing) count(voices map[byte]int, p *rtp.Packet) {
+func (h *countingRecorder) count(voices map[byte]int, p *rtp.Packet) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	voices[p.Payload[0]]++
 }
 
 // checkVoices checks that the caller came in, and the callee went out.
-func (h *hearing) checkVoices(t *testing.T, caller, callee byte) {
+func (h *countingRecorder) checkVoices(t *testing.T, caller, callee byte) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +83,7 @@ func (h *hearing) checkVoices(t *testing.T, caller, callee byte) {
 }
 
 func TestACallBetweenPhonesIsRecorded(t *testing.T) {
-	h := &hearing{}
+	h := &countingRecorder{}
 	w := newTestEnv(t, func(c *pbx.Config) { c.Recorder = h }, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	alice := a.Dial("1002", a.Media().SDP("sendrecv", 0))
@@ -108,9 +108,9 @@ func TestACallBetweenPhonesIsRecorded(t *testing.T) {
 }
 
 func TestAClickToCallIsRecorded(t *testing.T) {
-	h := &hearing{}
+	h := &countingRecorder{}
 	w := newTestEnv(t, func(c *pbx.Config) { c.Recorder = h }, nil)
-	alice, bob := talk(w)
+	alice, bob := connectClickToCall(w)
 	a, b := alice.Phone, bob.Phone
 	a.Media().SendPackets(0, 0x11, 20)
 	b.Media().SendPackets(0, 0x22, 20)

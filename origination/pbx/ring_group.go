@@ -9,7 +9,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// phone is one target to be dialled, and the record of its leg.
+// phone is one target to be dialled, a registered phone or the trunk, and the record of its leg.
 type phone struct {
 	sip.OutgoingCall
 	encryption sip.Encryption
@@ -23,15 +23,16 @@ type ringGroup struct {
 	codecs  []sip.Codec // offered to the phones
 	phones  []phone
 	timeout time.Duration
-	onRing  func() // called once
+	onRing  func() // called once, when the first phone rings or is answered
 }
 
+// ringResult is what became of one phone of a ringGroup.
 type ringResult struct {
-	phone int
-	local *sip.Negotiator
-	offer *sip.SDP
-	leg   *sip.Leg
-	err   error
+	phoneIndex int             // index in ringGroup.phones
+	negotiator *sip.Negotiator // ours, which made offer
+	offer      *sip.SDP        // the last one that was sent to the phone
+	leg        *sip.Leg        // nil if err is set
+	err        error
 }
 
 // ring dials the phones concurrently. The first that answers becomes the side's leg, and its
@@ -51,17 +52,17 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 			return r.bridge.answerOffer(ctx, r.side, offer)
 		}
 
-		p.OnProgress = func(now sip.Progress) {
-			if now.Status >= 180 {
+		p.OnProgress = func(response sip.Progress) {
+			if response.Status >= 180 {
 				p.cdr.setRinging()
 				once.Do(r.onRing)
 			}
 		}
 
 		go func() {
-			result := ringResult{phone: i, err: &sip.Failure{Cause: sip.NormalTemporaryFailure}} // after a panic
+			result := ringResult{phoneIndex: i, err: &sip.Failure{Cause: sip.NormalTemporaryFailure}} // after a panic
 			defer func() { results <- result }()
-			defer d.panics.Recover(placeCall)
+			defer d.panics.Recover(callPanicPlace)
 			d.dialPhone(ctx, r, p, &result)
 		}()
 	}
@@ -85,9 +86,9 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 	}
 
 	for {
-		result.local = sip.NewNegotiator(r.side.port.Addr(), d.config.Codecs)
-		result.local.SetEncryption(encryption)
-		p.Offer = result.local.Offer(r.codecs...)
+		result.negotiator = sip.NewNegotiator(r.side.port.Addr(), d.config.Codecs)
+		result.negotiator.SetEncryption(encryption)
+		p.Offer = result.negotiator.Offer(r.codecs...)
 		result.offer = p.Offer
 		result.leg, result.err = d.server.Dial(ctx, p.OutgoingCall)
 		var refused *sip.Failure
@@ -127,22 +128,22 @@ func (r ringGroup) finishAnswered(winner *ringResult, failures []ringResult) (*c
 		if f.err != nil {
 			cause = sip.FailureCause(f.err)
 		}
-		r.phones[f.phone].cdr.publish(cause)
+		r.phones[f.phoneIndex].cdr.publish(cause)
 	}
 
-	t := r.phones[winner.phone].cdr
-	agreed, err := winner.local.AcceptAnswer(winner.offer, winner.leg.PeerSDP())
+	cdr := r.phones[winner.phoneIndex].cdr
+	agreed, err := winner.negotiator.AcceptAnswer(winner.offer, winner.leg.PeerSDP())
 	if err == nil {
-		err = r.bridge.setLeg(r.side, winner.local, winner.leg, agreed)
+		err = r.bridge.setLeg(r.side, winner.negotiator, winner.leg, agreed)
 	}
 	if err != nil {
 		winner.leg.Hangup(sip.IncompatibleDestination)
-		t.publish(sip.IncompatibleDestination)
+		cdr.publish(sip.IncompatibleDestination)
 		return nil, &sip.Failure{Cause: sip.IncompatibleDestination}
 	}
 
-	t.setAnswered()
-	return t, nil
+	cdr.setAnswered()
+	return cdr, nil
 }
 
 // mostSpecificCauses returns the causes in order of preference when all phones of a user failed.
@@ -166,7 +167,7 @@ func (r ringGroup) finishFailed(ctx context.Context, failures []ringResult) erro
 			first = cause
 		}
 
-		r.phones[f.phone].cdr.publish(cause)
+		r.phones[f.phoneIndex].cdr.publish(cause)
 	}
 
 	for _, cause := range mostSpecificCauses() {

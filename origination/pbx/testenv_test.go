@@ -107,7 +107,7 @@ func newTestEnvAt(t testing.TB, listen string, trusted []netip.Prefix) *testEnv 
 }
 
 // newTestEnvWithPublisher publishes through f.
-func newTestEnvWithPublisher(t testing.TB, f *failing) *testEnv {
+func newTestEnvWithPublisher(t testing.TB, f *failingRecords) *testEnv {
 	t.Helper()
 	config := sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}}
 	return buildTestEnv(t, config, origination.AdmissionConfig{}, nil, nil, f, &f.records)
@@ -256,8 +256,8 @@ func order(id, destination string) origination.Order {
 	}
 }
 
-// waitState waits for the next step.
-func (w *testEnv) waitState(state origination.State) origination.Progress {
+// awaitNextState waits for the next step.
+func (w *testEnv) awaitNextState(state origination.State) origination.Progress {
 	w.t.Helper()
 	select {
 	case p := <-w.steps:
@@ -274,7 +274,7 @@ func (w *testEnv) waitState(state origination.State) origination.Progress {
 
 func (w *testEnv) waitEnded(cause sip.Cause) {
 	w.t.Helper()
-	if p := w.waitState(origination.Ended); p.Cause != string(cause) {
+	if p := w.awaitNextState(origination.Ended); p.Cause != string(cause) {
 		w.t.Errorf("the call ended with %s, want %s", p.Cause, cause)
 	}
 }

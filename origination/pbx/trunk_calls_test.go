@@ -27,7 +27,7 @@ func TestTrunk(t *testing.T) {
 
 	w.phone("1001")
 	w.originate("0891234")
-	w.until(origination.Bridged)
+	w.awaitState(origination.Bridged)
 	trunk.WaitCall()
 	call := trunk.WaitCall()
 	if uri := call.Invite.Recipient; uri.User != "891234" || call.Invite.From().Address.User != "+4930" {

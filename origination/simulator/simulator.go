@@ -65,7 +65,7 @@ type Simulator struct {
 
 	mu    sync.Mutex
 	calls map[string]*call // by the returned id
-	ended bool
+	ended bool             // Follow is ending: no further call is taken
 }
 
 // New returns a simulator. It runs no calls before Follow.
@@ -133,7 +133,7 @@ func (s *Simulator) Cancel(_ context.Context, callID string) error {
 }
 
 // Follow implements origination.Driver.
-func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+func (s *Simulator) Follow(ctx context.Context, open []origination.OpenCall, report func(origination.Progress)) error {
 	s.report = report
 	close(s.followed)
 	for _, lost := range s.Adopt(ctx, open) {
@@ -155,7 +155,7 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 }
 
 // Adopt implements origination.Adopter: it continues simulated calls.
-func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (notAdopted []origination.Open) {
+func (s *Simulator) Adopt(_ context.Context, open []origination.OpenCall) (notAdopted []origination.OpenCall) {
 	for _, o := range open {
 		if !Simulated(o.CallID) {
 			notAdopted = append(notAdopted, o)

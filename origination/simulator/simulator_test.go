@@ -18,20 +18,20 @@ import (
 	"trunkline/origination"
 )
 
-// stage is a simulator that is being followed, in a synctest bubble.
-type stage struct {
+// followedSimulator is a simulator that is being followed, in a synctest bubble.
+type followedSimulator struct {
 	*Simulator
 	t     *testing.T
-	kafka *topics
+	kafka *fakeTopics
 	stop  func()
 
 	mu    sync.Mutex
 	steps []origination.Progress
 }
 
-func newStage(t *testing.T, open ...origination.Open) *stage {
+func newStage(t *testing.T, open ...origination.OpenCall) *followedSimulator {
 	t.Helper()
-	s := &stage{t: t, kafka: &topics{}}
+	s := &followedSimulator{t: t, kafka: &fakeTopics{}}
 	var err error
 	s.Simulator, err = New(Config{MaxCalls: 3}, s.kafka, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -59,7 +59,7 @@ func newStage(t *testing.T, open ...origination.Open) *stage {
 	return s
 }
 
-func (s *stage) place(destination string) (id string) {
+func (s *followedSimulator) place(destination string) (id string) {
 	s.t.Helper()
 	o := order(destination)
 	var err error
@@ -83,7 +83,7 @@ func order(destination string) origination.Order {
 }
 
 // course has the reported states with milliseconds since begun, and the cause.
-func (s *stage) course(begun time.Time) (course []step) {
+func (s *followedSimulator) course(begun time.Time) (course []step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.steps {
@@ -92,24 +92,24 @@ func (s *stage) course(begun time.Time) (course []step) {
 	return course
 }
 
-// topics stores the published records.
-type topics struct {
+// fakeTopics stores the published records.
+type fakeTopics struct {
 	mu     sync.Mutex
 	away   bool
 	rows   []event.CDR
 	events []channelEvent
 }
 
-// faulty are topics that panic.
-type faulty struct{ topics }
+// panickingTopics are topics that panic.
+type panickingTopics struct{ fakeTopics }
 
-func (*faulty) PublishEvent(context.Context, string, []byte) error { panic("kafka") }
+func (*panickingTopics) PublishEvent(context.Context, string, []byte) error { panic("kafka") }
 
 // A panic in one simulated call ends that call.
 func TestAPanicEndsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		s.records = &faulty{}
+		s.records = &panickingTopics{}
 		s.place("1002")
 		time.Sleep(time.Minute)
 		steps := s.course(time.Now())
@@ -121,7 +121,7 @@ func TestAPanicEndsOneCall(t *testing.T) {
 
 var errAway = errors.New("kafka is away")
 
-func (k *topics) PublishCDR(_ context.Context, account string, row event.CDR) error {
+func (k *fakeTopics) PublishCDR(_ context.Context, account string, row event.CDR) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.away || account != row.AccountID {
@@ -131,7 +131,7 @@ func (k *topics) PublishCDR(_ context.Context, account string, row event.CDR) er
 	return nil
 }
 
-func (k *topics) PublishEvent(_ context.Context, account string, data []byte) error {
+func (k *fakeTopics) PublishEvent(_ context.Context, account string, data []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var e channelEvent
@@ -142,14 +142,14 @@ func (k *topics) PublishEvent(_ context.Context, account string, data []byte) er
 	return nil
 }
 
-func (k *topics) goes(away bool) {
+func (k *fakeTopics) setAway(away bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.away = away
 }
 
-// got returns the published records and events once all goroutines are blocked.
-func (k *topics) got() (got struct {
+// published returns the published records and events once all goroutines are blocked.
+func (k *fakeTopics) published() (got struct {
 	rows   []event.CDR
 	events []channelEvent
 }) {
@@ -160,9 +160,10 @@ func (k *topics) got() (got struct {
 	return got
 }
 
-func (k *topics) leg(t *testing.T, name string) event.CDR {
+// leg returns the record of a leg. name is o, l or d (owner, loopback, destination) before the call's destination.
+func (k *fakeTopics) leg(t *testing.T, name string) event.CDR {
 	t.Helper()
-	for _, row := range k.got().rows {
+	for _, row := range k.published().rows {
 		if row.CallID == (&call{id: "sim-o-" + name[1:]}).leg(
 			map[byte]string{'o': legOwner, 'l': legLoopback, 'd': legDestination}[name[0]]) {
 			return row
@@ -235,7 +236,7 @@ func TestTheLegsOfACall(t *testing.T) {
 			t.Errorf("destination %+v", destination)
 		}
 
-		if e := s.kafka.got().events; len(e) != 2 || e[0].Type != event.AgentCallStart ||
+		if e := s.kafka.published().events; len(e) != 2 || e[0].Type != event.AgentCallStart ||
 			e[1].Type != event.AgentCallEnd ||
 			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id ||
 			e[0].Data.CallID != owner.CallID || e[0].Data.UserID != "u" {
@@ -273,8 +274,8 @@ func TestCancelAtAnyTime(t *testing.T) {
 					course[n-2].state != want.last {
 					t.Errorf("course %v", course)
 				}
-				if len(s.kafka.got().rows) != want.legs || len(s.kafka.got().events) != want.events {
-					t.Errorf("%d legs, %d events", len(s.kafka.got().rows), len(s.kafka.got().events))
+				if len(s.kafka.published().rows) != want.legs || len(s.kafka.published().events) != want.events {
+					t.Errorf("%d legs, %d events", len(s.kafka.published().rows), len(s.kafka.published().events))
 				}
 				if err := s.Cancel(t.Context(), id); fault.KindOf(err) != fault.KindNotFound {
 					t.Errorf("cancelled again: %v", err)
@@ -291,18 +292,18 @@ func TestTheEndOfFollowEndsCallsAndKeepsTheirRecords(t *testing.T) {
 		s, begun := newStage(t), time.Now()
 		s.place("1002")
 		time.Sleep(time.Second)
-		s.kafka.goes(true)
+		s.kafka.setAway(true)
 
 		go func() {
 			time.Sleep(2 * time.Second)
-			s.kafka.goes(false)
+			s.kafka.setAway(false)
 		}()
 
 		s.stop()
 		course := s.course(begun)
-		if course[len(course)-1].cause != origination.CauseLost || len(s.kafka.got().rows) != 3 ||
-			len(s.kafka.got().events) != 2 {
-			t.Errorf("course %v, %d rows", course, len(s.kafka.got().rows))
+		if course[len(course)-1].cause != origination.CauseLost || len(s.kafka.published().rows) != 3 ||
+			len(s.kafka.published().events) != 2 {
+			t.Errorf("course %v, %d rows", course, len(s.kafka.published().rows))
 		}
 		if _, err := s.Originate(t.Context(), order("1002")); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("placed after the end: %v", err)
@@ -315,7 +316,7 @@ func TestTheEndOfFollowDoesNotWaitForEver(t *testing.T) {
 		s := newStage(t)
 		s.place("1002")
 		time.Sleep(time.Second)
-		s.kafka.goes(true)
+		s.kafka.setAway(true)
 		ending := time.Now()
 		s.stop()
 
@@ -328,7 +329,7 @@ func TestTheEndOfFollowDoesNotWaitForEver(t *testing.T) {
 func TestRecordsWaitForKafka(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := newStage(t), time.Now()
-		s.kafka.goes(true)
+		s.kafka.setAway(true)
 		s.place("9901")
 		time.Sleep(time.Minute)
 
@@ -336,11 +337,11 @@ func TestRecordsWaitForKafka(t *testing.T) {
 			t.Errorf("the call waits with its records: %v", course)
 		}
 
-		s.kafka.goes(false)
+		s.kafka.setAway(false)
 		time.Sleep(time.Second)
-		if len(s.kafka.got().rows) != 3 || len(s.kafka.got().events) != 2 ||
-			s.kafka.got().events[0].Type != event.AgentCallStart {
-			t.Errorf("rows %v, events %v", s.kafka.got().rows, s.kafka.got().events)
+		if len(s.kafka.published().rows) != 3 || len(s.kafka.published().events) != 2 ||
+			s.kafka.published().events[0].Type != event.AgentCallStart {
+			t.Errorf("rows %v, events %v", s.kafka.published().rows, s.kafka.published().events)
 		}
 
 		s.stop()
@@ -367,8 +368,8 @@ func TestRoomForCalls(t *testing.T) {
 func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
-		open := func(id string, state origination.State, since time.Time) origination.Open {
-			o := origination.Open{Order: order("1002"), CallID: id, State: state, Since: since}
+		open := func(id string, state origination.State, since time.Time) origination.OpenCall {
+			o := origination.OpenCall{Order: order("1002"), CallID: id, State: state, Since: since}
 			o.ID = id
 			return o
 		}
@@ -395,7 +396,7 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 			}
 		}
 
-		if rows := s.kafka.got().rows; len(rows) != 6 {
+		if rows := s.kafka.published().rows; len(rows) != 6 {
 			t.Errorf("%d rows", len(rows))
 		}
 
@@ -404,7 +405,7 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	if _, err := New(Config{}, &topics{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := New(Config{}, &fakeTopics{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a simulator without room was made")
 	}
 }
