@@ -26,16 +26,16 @@ type storedCall struct {
 
 // precedence decides which of two records of a call is its row.
 type precedence struct {
-	startedAt int64
-	from      sourcePosition
-	outcome   *int64 // of a record that is one of several of the call; nil: it replaces those before it
+	startedAt  int64
+	from       sourcePosition
+	legOutcome *int64 // of one of several records of a call: how the leg went; nil: it replaces those before it
 }
 
-// compare orders by precedence, the row last: two of several records of a call by their outcome, then by
+// compare orders by precedence, the row last: two of several records of a call by how the leg went, then by
 // their start, and other records by their position.
 func (p *precedence) compare(o *precedence) int {
-	if p.outcome != nil && o.outcome != nil {
-		return cmp.Or(cmp.Compare(*p.outcome, *o.outcome), cmp.Compare(p.startedAt, o.startedAt),
+	if p.legOutcome != nil && o.legOutcome != nil {
+		return cmp.Or(cmp.Compare(*p.legOutcome, *o.legOutcome), cmp.Compare(p.startedAt, o.startedAt),
 			p.from.compare(o.from))
 	}
 	return p.from.compare(o.from)
@@ -51,22 +51,22 @@ type batch struct {
 	overwrite bool
 }
 
-// outcome counts a batch's records by result.
-type outcome struct{ rows, older, expired int }
+// batchCounts counts a batch's records by what became of them.
+type batchCounts struct{ rows, older, expired int }
 
 // apply stores the newest record of each call as the call's row, in one transaction with the fence, and returns how
 // many records became what. Records that are in the index already, or older than their call's row, change nothing:
 // applying records is idempotent.
-func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
+func (x *Index) apply(ctx context.Context, b batch) (batchCounts, error) {
 	newest, older := newestPerCall(b.entries)
 	firstKept := x.firstRetained(time.Now())
 	// Before the transaction: a new partition's table lock would be held until its end.
 	if err := x.createPartitions(ctx, monthsOf(newest, firstKept)); err != nil {
-		return outcome{}, err
+		return batchCounts{}, err
 	}
 
 	startedAt := time.Now()
-	var result outcome
+	var result batchCounts
 	err := x.applyWithRetry(ctx, func(tx *sqldb.BulkTx) error {
 		if b.fence != nil {
 			if err := b.fence(ctx, tx); err != nil {
@@ -80,14 +80,14 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 		}
 
 		change := planChange(newest, existing, firstKept, b.overwrite)
-		result = change.outcome
+		result = change.batchCounts
 		result.older += older
 
 		return x.writeChange(ctx, tx, change)
 	})
 	if err != nil {
 		x.clearKnownPartitions()
-		return outcome{}, err
+		return batchCounts{}, err
 	}
 
 	x.metrics.countBatch(result, time.Since(startedAt))
@@ -134,7 +134,7 @@ func monthsOf(entries []*entry, firstKept month) []month {
 
 // change lists the rows that a batch deletes and creates.
 type change struct {
-	outcome
+	batchCounts
 	deletes []storedCall
 	creates []*entry // sorted by call
 }

@@ -70,8 +70,8 @@ func TestAReindexWritesRowsThatAreThere(t *testing.T) {
 		r := record(call("acme", "c", november), 0, 1)
 		for _, step := range []struct {
 			again bool
-			want  outcome
-		}{{false, outcome{rows: 1}}, {false, outcome{older: 1}}, {true, outcome{rows: 1}}} {
+			want  batchCounts
+		}{{false, batchCounts{rows: 1}}, {false, batchCounts{older: 1}}, {true, batchCounts{rows: 1}}} {
 			if did := applyRecords(t, x, step.again, r); did != step.want {
 				t.Errorf("again %v: %+v, want %+v", step.again, did, step.want)
 			}

@@ -43,9 +43,9 @@ func rowsWanted(b *testing.B) int {
 // The generated table: months of equally many rows, spread over accounts; one
 // call in twenty is a click to call.
 const (
-	genMonths   = 24
-	genAccounts = 200
-	genEach     = 20
+	genMonths     = 24
+	genAccounts   = 200
+	genClickEvery = 20
 )
 
 var genFirst = monthOf(time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC).Unix())
@@ -89,7 +89,9 @@ func generate(b testing.TB, url string, total int) *benchTable {
 // generatedValues returns an expression for each of storedColumns, of i, the number of a row in month m, c, its
 // call id, and s, its start.
 func generatedValues(m month) string {
-	ofClick := func(value string) string { return fmt.Sprintf(`CASE WHEN i %% %d = 0 THEN %s END`, genEach, value) }
+	ofClick := func(value string) string {
+		return fmt.Sprintf(`CASE WHEN i %% %d = 0 THEN %s END`, genClickEvery, value)
+	}
 	given := map[string]string{
 		"id":                  fmt.Sprintf(`'%d-' || c`, m),
 		"account_id":          fmt.Sprintf(`'account-' || i %% %d`, genAccounts),
@@ -126,7 +128,7 @@ func generatedValues(m month) string {
 // click is a click to call of some month: its account, start and id.
 func (t *benchTable) click() (account string, started int64, id string) {
 	m := genFirst + month(t.random.IntN(genMonths))
-	i := t.random.IntN(t.perMonth/genEach) * genEach
+	i := t.random.IntN(t.perMonth/genClickEvery) * genClickEvery
 	length := (m + 1).start() - m.start() - 3600
 	return fmt.Sprintf("account-%d", i%genAccounts), m.start() + int64(i)*length/int64(t.perMonth),
 		fmt.Sprintf("oc-%d-%d", m, i)
@@ -246,7 +248,7 @@ func BenchmarkReports(b *testing.B) {
 
 // TestAClickOfTheGeneratedTableIsFoundByItsID keeps the table of the benchmark in step with the columns.
 func TestAClickOfTheGeneratedTableIsFoundByItsID(t *testing.T) {
-	table := generate(t, testservice.Postgres(t), genMonths*genEach*10)
+	table := generate(t, testservice.Postgres(t), genMonths*genClickEvery*10)
 	account, started, id := table.click()
 	row, err := table.Find(t.Context(), account, started, started, id, nil)
 	if err != nil || row.OriginationCallID != id || row.AccountID != account {
@@ -287,7 +289,7 @@ func benchRecords(n int) []kafka.Record {
 		row.OtherLegCallID = id
 		row.CustomChannelVars = []byte(`{"Account-ID":"acme","Bridge-ID":"` + id + `"}`)
 
-		if i%genEach == 0 {
+		if i%genClickEvery == 0 {
 			row.OriginationCallID, row.CustomSIPHeaders = "oc-"+id, []byte(`{"svc_call_type":"clicktocall"}`)
 		}
 

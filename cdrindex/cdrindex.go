@@ -33,7 +33,8 @@ type Index struct {
 
 // Recordings finds the recordings of calls.
 type Recordings interface {
-	// OfCalls returns the ids of the first recordings of the account's calls, by call id.
+	// OfCalls returns the ids of the first recordings of the account's calls, by call id; calls without one are
+	// missing. It is asked for the rows of each query; its error fails the query.
 	OfCalls(ctx context.Context, account string, callIDs []string) (map[string]string, error)
 }
 

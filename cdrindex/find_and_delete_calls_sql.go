@@ -33,7 +33,8 @@ func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.BulkTx, old []storedC
 const storedCallColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded, c.outcome`
 
 func (p *storedCall) targets() []any {
-	return []any{&p.account, &p.call, &p.startedAt, &p.from.partition, &p.from.offset, &p.from.recordedMS, &p.outcome}
+	return []any{&p.account, &p.call, &p.startedAt, &p.from.partition, &p.from.offset, &p.from.recordTimeMS,
+		&p.legOutcome}
 }
 
 // forceNestedLoops disables other plans: a batch is small compared to the tables, even if the

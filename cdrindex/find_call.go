@@ -85,6 +85,6 @@ func (x *Index) FindCall(ctx context.Context,
 		return event.CDR{}, false, err
 	}
 
-	byConnection := func(a, b event.CDR) int { return cmp.Compare(connection(&a), connection(&b)) }
-	return slices.MaxFunc(found, byConnection), true, nil
+	byOutcome := func(a, b event.CDR) int { return cmp.Compare(legOutcome(&a), legOutcome(&b)) }
+	return slices.MaxFunc(found, byOutcome), true, nil
 }

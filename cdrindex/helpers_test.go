@@ -71,7 +71,7 @@ func record(row event.CDR, partition int, offset int64) kafka.Record {
 }
 
 // applyRecords applies the records in one batch, as a reindex does when again is set.
-func applyRecords(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
+func applyRecords(t testing.TB, x *Index, again bool, records ...kafka.Record) batchCounts {
 	t.Helper()
 	b := batch{overwrite: again}
 	for i := range records {

@@ -85,7 +85,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // countBatch counts the changes of a committed transaction.
-func (m *metrics) countBatch(result outcome, took time.Duration) {
+func (m *metrics) countBatch(result batchCounts, took time.Duration) {
 	m.records.WithLabelValues(resultRow).Add(float64(result.rows))
 	m.records.WithLabelValues(resultOlder).Add(float64(result.older))
 	m.records.WithLabelValues(resultExpired).Add(float64(result.expired))

@@ -14,8 +14,8 @@ import (
 type entry struct {
 	row event.CDR
 	precedence
-	endedLater *int64 // when it ended, if in a later month than it began
-	rank       *int64 // order among the legs that a look-up can return, lowest first; nil: never returned
+	endInLaterMonth *int64 // Unix seconds of its end, if in a later month than its start; else nil
+	lookupRank      *int64 // order among the legs that a look-up can return, lowest first; nil: never returned
 }
 
 // sourcePosition is the position of a row's raw record. It decides which of two rows of a call
@@ -24,8 +24,8 @@ type sourcePosition struct {
 	partition int // of cdr.raw; below zero: not known, -1 less the partition of cdr
 	// packed position in cdr.raw (the offset in cdr, where that is not known), and above it the
 	// generation of cdr
-	offset     int64
-	recordedMS int64 // Unix milliseconds, the record's time
+	offset       int64
+	recordTimeMS int64 // Unix milliseconds: when the record was written to cdr
 }
 
 // generationShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,
@@ -39,7 +39,7 @@ func (s sourcePosition) compare(o sourcePosition) int {
 	if s.partition == o.partition {
 		return cmp.Compare(s.offset, o.offset)
 	}
-	return cmp.Or(cmp.Compare(s.recordedMS, o.recordedMS), cmp.Compare(s.partition, o.partition))
+	return cmp.Or(cmp.Compare(s.recordTimeMS, o.recordTimeMS), cmp.Compare(s.partition, o.partition))
 }
 
 // decodeEntry parses a record. It rejects values that the database could not store or would
@@ -53,7 +53,7 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 		return e, err
 	}
 
-	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recordedMS: r.Time.UnixMilli()}
+	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recordTimeMS: r.Time.UnixMilli()}
 	// Records of before that header are ordered by their place in cdr.
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err == nil {
@@ -64,15 +64,15 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	e.startedAt = e.row.Timestamp
 	// Of several phones that rang, the one that talked is the call's row, whichever record comes last.
 	if r.Header(event.HeaderOneOfSeveral) != nil {
-		e.outcome = new(int64(connection(&e.row)))
+		e.legOutcome = new(int64(legOutcome(&e.row)))
 	}
 
 	row := &e.row
 	if row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
-		e.endedLater = &row.EndedTime
+		e.endInLaterMonth = &row.EndedTime
 	}
 
-	e.rank = lookupRank(&e.row)
+	e.lookupRank = lookupRank(&e.row)
 	return e, nil
 }
 
@@ -104,7 +104,7 @@ func lookupRank(row *event.CDR) *int64 {
 	}
 
 	// Each criterion weighs more than all those below it together.
-	const marked = talked + 1
+	const marked = legTalked + 1
 	var rank int64
 	switch stringMember(row.CustomChannelVars, event.ChannelVarLoopbackLeg) {
 	case "":
@@ -118,39 +118,39 @@ func lookupRank(row *event.CDR) *int64 {
 		rank += marked
 	}
 
-	return new(rank + talked - connection(row))
+	return new(rank + legTalked - legOutcome(row))
 }
 
 // How a leg went, the best last.
 const (
-	lost     = iota // another phone answered first
-	stopped         // the caller gave up
-	failed          // a cause of its own
-	answered        // without any time to bill
-	talked
+	legLost     = iota // another phone answered first
+	legStopped         // the caller gave up
+	legFailed          // a cause of its own
+	legAnswered        // without any time to bill
+	legTalked
 )
 
-// connection returns how a leg went. A phone that loses the race may have answered, and an Asterisk that
+// legOutcome returns how a leg went. A phone that loses the race may have answered, and an Asterisk that
 // answers before it dials bills the time of those that did not.
-func connection(row *event.CDR) int64 {
+func legOutcome(row *event.CDR) int64 {
 	billed := row.BillingSeconds != nil && *row.BillingSeconds > 0
 	switch row.HangupCause {
 	case "LOSE_RACE":
-		return lost
+		return legLost
 	case "NO_ANSWER", "USER_BUSY":
-		return failed
+		return legFailed
 	}
 
 	switch {
 	case billed, row.AnsweredTime != 0 && row.BillingSeconds == nil:
-		return talked
+		return legTalked
 	case row.AnsweredTime != 0:
-		return answered
+		return legAnswered
 	case row.HangupCause == "ORIGINATOR_CANCEL":
-		return stopped
+		return legStopped
 	}
 
-	return failed
+	return legFailed
 }
 
 // stringMember returns the object's string member of that name, "" when it has none.

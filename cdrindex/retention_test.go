@@ -37,11 +37,11 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 			}
 
 			if did := applyRecords(t, x, false,
-				record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
+				record(call("acme", "m3", month(3)), 0, 9)); did != (batchCounts{expired: 1}) {
 				t.Errorf("what is too old: %+v", did)
 			}
 			if did := applyRecords(t, x, false,
-				record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
+				record(call("acme", "m2", month(4)), 0, 10)); did != (batchCounts{expired: 1}) {
 				t.Errorf("what became too old: %+v", did)
 			}
 

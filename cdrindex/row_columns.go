@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	rowsTable  = "cdrindex_rows"
+	// rowsTable has the rows of the reports. In PostgreSQL it is partitioned by the month of their start.
+	rowsTable = "cdrindex_rows"
+	// callsTable has for each call the start of its row in rowsTable, and the record that the row came from.
 	callsTable = "cdrindex_calls"
 )
 
@@ -30,10 +32,11 @@ func columnOf(field string) string {
 	return field
 }
 
-// Columns after rowColumns that only indexes use.
 var (
+	// storedColumns are all columns of rowsTable: behind rowColumns two that only indexes use.
 	storedColumns = append(rowColumns[:len(rowColumns):len(rowColumns)], "ended_later", "lookup_rank")
-	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset",
+	// callColumns are the columns of callsTable. recorded is the time of the record, not a recording of the call.
+	callColumns = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset",
 		"recorded", "outcome"}
 )
 
@@ -56,13 +59,13 @@ func rowValues(values []any, e *entry) []any {
 		}
 	}
 
-	return append(values, nullable(e.endedLater), nullable(e.rank))
+	return append(values, nullable(e.endInLaterMonth), nullable(e.lookupRank))
 }
 
 // callValues are an entry's values for callColumns, in values' memory.
 func callValues(values []any, e *entry) []any {
-	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, nullable(e.endedLater),
-		int64(e.from.partition), e.from.offset, e.from.recordedMS, nullable(e.outcome))
+	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, nullable(e.endInLaterMonth),
+		int64(e.from.partition), e.from.offset, e.from.recordTimeMS, nullable(e.legOutcome))
 }
 
 func nullable(n *int64) any {

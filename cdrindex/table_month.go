@@ -9,6 +9,7 @@ import (
 // month is a calendar month in UTC, counted from year 0.
 type month int
 
+// monthOf returns the month of a time in Unix seconds.
 func monthOf(unix int64) month {
 	t := time.Unix(unix, 0).UTC()
 	return month(t.Year()*12 + int(t.Month()) - 1)

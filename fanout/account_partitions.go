@@ -44,7 +44,7 @@ type accountPartitions struct {
 // completion is the offset from which all accounts of a partition are named.
 type completion struct {
 	offset int64
-	at     time.Time
+	at     time.Time // when the record that says so was written
 }
 
 // accountPartitionListener is notified of changes after the first complete read.
@@ -154,9 +154,9 @@ func (a *accountPartitions) mayHaveRecords(account string, partition int, counts
 	return slices.Contains(a.accounts[account], partition)
 }
 
-// completions returns the completions of partitions that are complete, but not from
+// lateCompletions returns the completions of partitions that are complete, but not from
 // their beginning.
-func (a *accountPartitions) completions() map[int]completion {
+func (a *accountPartitions) lateCompletions() map[int]completion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	late := make(map[int]completion)
@@ -346,15 +346,15 @@ func (a *accountPartitions) apply(ctx context.Context, records []kafka.Record, r
 
 	a.lag.recordDelivered(records[0].Time, true, read, all)
 	a.mu.Lock()
-	live := a.loaded
+	wasLoaded := a.loaded
 	a.loaded = a.loaded || all
 	a.mu.Unlock()
 
 	// Until everything is read, nobody is admitted; subscribers of before a gap are left to reconcileAll.
-	if live {
+	if wasLoaded {
 		a.listener.joinAccountPartitions(ctx, added)
 	}
-	if live && completed || !live && all {
+	if wasLoaded && completed || !wasLoaded && all {
 		a.listener.reconcileAll()
 	}
 }

@@ -48,7 +48,7 @@ func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 // s.mu held.
 func takeQueued(s *subscriber) {
 	s.advanceQueue(s.queue.WaitingBytes())
-	s.state = unowned
+	s.queueOwner = unowned
 }
 
 // newTestStream is the stream of a single partition, with writers.
@@ -67,8 +67,8 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 
 	t.Cleanup(f.goroutines.end)
 	s := f.newStream(0, 0, time.Time{})
-	f.followed.partitions[0] = &followedPartition{references: math.MaxInt}
-	f.followed.setStream(0, s)
+	f.followedPartitions.partitions[0] = &followedPartition{references: math.MaxInt}
+	f.followedPartitions.setStream(0, s)
 
 	return s
 }
@@ -80,7 +80,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType,
 			names: event.EveryName})
-		s.partitions.follows.add(0)
+		s.partitions.interest.add(0)
 		f.index.add(s)
 	}
 
@@ -90,7 +90,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 // deliverAll gives a stream the same records again and again, as new ones.
 func deliverAll(b *testing.B, s *partitionStream, records []kafka.Record) {
 	for b.Loop() {
-		s.live = positionAt(0)
+		s.livePosition = positionAt(0)
 		s.deliver(b.Context(), records)
 	}
 	perEvent := float64(b.Elapsed().Nanoseconds()) / float64(b.N*len(records))

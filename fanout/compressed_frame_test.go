@@ -23,7 +23,7 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 			dialer := *websocket.DefaultDialer
 			dialer.EnableCompression = c.offered
 			token := directory.token("root", nil, nil)
-			log.put(0, "root", event.QueueCall, runNode(0, 700)...)
+			log.put(0, "root", event.QueueCall, sourceOffsets(0, 700)...)
 			ws, response, err := dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?since=earliest&token="+token,
 				nil)
 			if err != nil {

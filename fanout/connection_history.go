@@ -17,20 +17,20 @@ import (
 // (explain.go). It changes when a connection begins, joins a partition, becomes live
 // and ends, never with an event. The subscriber's lock guards it.
 type connectionHistory struct {
-	resumed      resumed
+	resumedFrom  resumedFrom
 	firstOffsets []partitionOffset // the first offset offered to it, by partition
 	liveSince    time.Time         // zero: its replay is not finished
 	end          *connectionEnd    // nil: not ended
 }
 
-// resumed is the position from which a connection requested a resume; zero: none.
-type resumed struct {
+// resumedFrom is the position from which a connection requested a resume; zero: none.
+type resumedFrom struct {
 	after     event.ID // 0: earliest, or a cursor from before the first event
 	earliest  bool
 	requested bool
 }
 
-func (r resumed) String() string {
+func (r resumedFrom) String() string {
 	if r.earliest {
 		return Earliest
 	}
@@ -71,25 +71,25 @@ func (f *Fanout) recordFirstOffsets(a *admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.history.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
+	s.connectionHistory.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
 	for _, start := range a.starts {
-		s.history.recordFirstOffset(start.partition, start.next)
+		s.connectionHistory.recordFirstOffset(start.partition, start.next)
 	}
 
 	if a.starts != nil {
 		return
 	}
 
-	s.history.liveSince = time.Now()
-	for p := range s.partitions.follows.all() {
-		s.history.recordFirstOffset(p, f.followed.stream(p).live.next)
+	s.connectionHistory.liveSince = time.Now()
+	for p := range s.partitions.interest.all() {
+		s.connectionHistory.recordFirstOffset(p, f.followedPartitions.stream(p).livePosition.next)
 	}
 }
 
 // outcomeBeforeFirst returns the outcome of an event before the first one offered to the
 // connection.
 func (h *connectionHistory) outcomeBeforeFirst() Outcome {
-	if h.resumed.requested {
+	if h.resumedFrom.requested {
 		return OutcomeResumedLater
 	}
 	return OutcomeConnectedLater
@@ -103,7 +103,7 @@ type connectionEnd struct {
 	unsent         []event.ID // the lowest unsent message of each partition
 }
 
-// ensureEnd returns the end of the session and creates it if necessary.
+// ensureEnd returns the end of the connection and creates it if necessary.
 func (h *connectionHistory) ensureEnd() *connectionEnd {
 	if h.end == nil {
 		h.end = &connectionEnd{endedAt: time.Now()}
@@ -137,16 +137,17 @@ func (e *connectionEnd) wasDropped(id event.ID) bool {
 // recordReached records the offsets up to which a subscriber was offered events, when it
 // leaves the index. The caller holds index.mu for writing and the subscriber's lock.
 func (f *Fanout) recordReached(s *subscriber) {
-	end := s.history.ensureEnd()
+	end := s.connectionHistory.ensureEnd()
 	switch {
 	case !s.partitions.isIndexed:
 	case !s.replaying.Load():
-		for p := range s.partitions.follows.all() {
-			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{p, f.followed.stream(p).live.next})
+		for p := range s.partitions.interest.all() {
+			end.reachedOffsets = append(end.reachedOffsets,
+				partitionOffset{p, f.followedPartitions.stream(p).livePosition.next})
 		}
-	case s.tracker != nil:
-		for i := range s.tracker.positions {
-			at := &s.tracker.positions[i]
+	case s.cursorTracker != nil:
+		for i := range s.cursorTracker.positions {
+			at := &s.cursorTracker.positions[i]
 			end.reachedOffsets = append(end.reachedOffsets, partitionOffset{at.partition, at.next})
 		}
 	}
@@ -164,15 +165,15 @@ type pastConnection struct {
 	refused     bool
 }
 
-// endedSession returns the session of a connection that has ended. The result shares no
+// pastConnection returns what is kept of a connection that has ended. The result shares no
 // mutable data: a replay may still be running. Events that the replay misses from now
 // on are after the recorded positions. The caller holds mu.
-func (s *subscriber) endedSession(d conn.Disconnect) *pastConnection {
-	end := *s.history.ensureEnd()
+func (s *subscriber) pastConnection(d conn.Disconnect) *pastConnection {
+	end := *s.connectionHistory.ensureEnd()
 	end.unsent = slices.Clone(end.unsent)
-	session := s.history
-	session.end = &end
-	return &pastConnection{connectionHistory: session, id: s.id, principal: s.principal, transport: s.transportName(),
+	history := s.connectionHistory
+	history.end = &end
+	return &pastConnection{connectionHistory: history, id: s.id, principal: s.principal, transport: s.transportName(),
 		connectedAt: s.connectedAt,
 		lastID:      s.lastID, disconnect: d}
 }
@@ -189,14 +190,14 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 		transport = transportWebSocket
 	}
 
-	s.history.ensureEnd()
-	f.explanations.pastSessions.add(
-		&pastConnection{connectionHistory: s.history, id: s.id, principal: s.principal, transport: transport,
+	s.connectionHistory.ensureEnd()
+	f.explanations.pastConnections.add(
+		&pastConnection{connectionHistory: s.connectionHistory, id: s.id, principal: s.principal, transport: transport,
 			connectedAt: s.connectedAt, refused: true,
 			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}})
 }
 
-// bytes estimates the memory of a session.
+// bytes estimates the memory of a connection that has ended.
 func (p *pastConnection) bytes() int {
 	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reachedOffsets)) + 8*len(p.end.unsent)
 	filter := &p.principal.Filter
@@ -211,8 +212,8 @@ func (p *pastConnection) bytes() int {
 
 // Bounds of pastConnections.
 const (
-	maxPastSessions     = 1000
-	maxPastSessionBytes = 4 << 20
+	maxPastConnections     = 1000
+	maxPastConnectionBytes = 4 << 20
 )
 
 // pastConnections stores the newest connections that ended on this node.
@@ -220,7 +221,7 @@ type pastConnections struct {
 	mu    sync.Mutex
 	all   []*pastConnection // in the order in which they were added
 	bytes int
-	since time.Time // it has every session that ended after this time
+	since time.Time // it has every connection that ended after this time
 }
 
 func (r *pastConnections) add(p *pastConnection) {
@@ -231,7 +232,7 @@ func (r *pastConnections) add(p *pastConnection) {
 	r.bytes += p.bytes()
 
 	drop := 0
-	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
+	for len(r.all)-drop > maxPastConnections || r.bytes > maxPastConnectionBytes && drop < len(r.all)-1 {
 		r.bytes -= r.all[drop].bytes()
 		at := r.all[drop].end.endedAt
 		if at.After(r.since) { // they are not in the order in which they ended
@@ -243,7 +244,7 @@ func (r *pastConnections) add(p *pastConnection) {
 	r.all = slices.Delete(r.all, 0, drop)
 }
 
-// list returns the sessions, and the time from which they are complete.
+// list returns the connections, and the time from which they are complete.
 func (r *pastConnections) list() (all []*pastConnection, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

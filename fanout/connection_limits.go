@@ -56,15 +56,15 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// leases applies the connection limits to the subscribers of this node.
-type leases struct {
+// connectionLimiter applies the connection limits to the subscribers of this node.
+type connectionLimiter struct {
 	cfg     Config
 	limits  Limits // may be nil when the settings limit nothing
 	metrics *metrics
 }
 
-// of returns the lease of a subscriber; it has no scopes when no limits are set.
-func (l *leases) of(s *subscriber) ConnectionLease {
+// leaseOf returns the lease of a subscriber; it has no scopes when no limits are set.
+func (l *connectionLimiter) leaseOf(s *subscriber) ConnectionLease {
 	p := s.principal
 	return ConnectionLease{ID: s.id, Since: s.connectedAt,
 		Scopes: l.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
@@ -72,8 +72,8 @@ func (l *leases) of(s *subscriber) ConnectionLease {
 
 // acquireLease applies the connection limits to a new subscriber. It returns fault.KindLimited
 // when a limit is reached. While Redis is unavailable, limits are not applied.
-func (l *leases) acquireLease(ctx context.Context, s *subscriber) error {
-	lease := l.of(s)
+func (l *connectionLimiter) acquireLease(ctx context.Context, s *subscriber) error {
+	lease := l.leaseOf(s)
 	if len(lease.Scopes) == 0 {
 		return nil
 	}
@@ -94,33 +94,34 @@ func (l *leases) acquireLease(ctx context.Context, s *subscriber) error {
 	return nil
 }
 
-// limited reports whether the settings limit anything.
-func (l *leases) limited() bool {
+// hasLimits reports whether the settings limit anything.
+func (l *connectionLimiter) hasLimits() bool {
 	return l.cfg.MaxConnectionsPerAccount+l.cfg.MaxConnectionsPerUser+l.cfg.MaxConnectionsPerAddress > 0
 }
 
 // releaseLeases releases the leases of subscribers that have been removed.
-func (l *leases) releaseLeases(ctx context.Context, left []*subscriber) {
-	if !l.limited() || len(left) == 0 {
+func (l *connectionLimiter) releaseLeases(ctx context.Context, removed []*subscriber) {
+	if !l.hasLimits() || len(removed) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	if err := l.limits.Release(ctx, l.cfg.NodeID, l.ofAll(left)); err != nil {
+	if err := l.limits.Release(ctx, l.cfg.NodeID, l.leasesOf(removed)); err != nil {
 		l.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
 
 // renewLeases renews the leases of the connected subscribers, unless it is asked only for those that were
 // evicted, and returns the evicted ones.
-func (l *leases) renewLeases(ctx context.Context, connected []*subscriber, evictedOnly bool) (evicted []*subscriber) {
-	if !l.limited() || len(connected) == 0 && evictedOnly {
+func (l *connectionLimiter) renewLeases(ctx context.Context, connected []*subscriber,
+	evictedOnly bool) (evicted []*subscriber) {
+	if !l.hasLimits() || len(connected) == 0 && evictedOnly {
 		return nil
 	}
 
 	var renewed []ConnectionLease
 	if !evictedOnly {
-		renewed = l.ofAll(connected)
+		renewed = l.leasesOf(connected)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
@@ -141,10 +142,10 @@ func (l *leases) renewLeases(ctx context.Context, connected []*subscriber, evict
 	return evicted
 }
 
-func (l *leases) ofAll(subscribers []*subscriber) []ConnectionLease {
+func (l *connectionLimiter) leasesOf(subscribers []*subscriber) []ConnectionLease {
 	all := make([]ConnectionLease, len(subscribers))
 	for i, s := range subscribers {
-		all[i] = l.of(s)
+		all[i] = l.leaseOf(s)
 	}
 	return all
 }

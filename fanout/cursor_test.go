@@ -3,7 +3,9 @@ package fanout
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ func TestCursorIsValidWhilePartitionsAreAdded(t *testing.T) {
 	n.dial(t, token, "") // follows one partition
 	id := log.put(0, "root", event.QueueCall, 0)[0]
 	log.addPartition()
-	log.put(1, "root", event.QueueCall, runNode(1, 4)...)
+	log.put(1, "root", event.QueueCall, sourceOffsets(1, 4)...)
 	cursor := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}})
 	if got := n.dial(t, token, "since="+cursor).numbers(1); got[0] != 3 {
 		t.Errorf("got %v", got)
@@ -46,11 +48,12 @@ func TestCursorFromBeforeATruncationIsGone(t *testing.T) {
 		then func(log *memoryLog)
 	}{
 		{"shorter", func(*memoryLog) {}},
-		{"grown past the cursor", func(log *memoryLog) { log.put(0, "root", event.QueueCall, runNode(1000, 1800)...) }},
+		{"grown past the cursor",
+			func(log *memoryLog) { log.put(0, "root", event.QueueCall, sourceOffsets(1000, 1800)...) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory := newMemoryLog(1), newDirectory()
-			log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+			log.put(0, "root", event.QueueCall, sourceOffsets(0, 600)...)
 			n := startNode(t, Config{}, log, directory, newPresence(), false)
 			token := directory.token("root", nil, nil)
 			sub := n.dial(t, token, "cursor=true&since=earliest")
@@ -71,16 +74,16 @@ func TestCursorFromBeforeATruncationIsGone(t *testing.T) {
 // to it; the node's stream then sees nothing unusual.
 func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 100)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 100)...)
 	held := heldLog{log, 0, make(chan struct{})}
 	n := startNode(t, Config{}, held, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "") // the node is at 100, and stays there
-	ids := log.put(0, "root", event.QueueCall, runNode(100, 200)...)
+	ids := log.put(0, "root", event.QueueCall, sourceOffsets(100, 200)...)
 	cursor := cursorOf(logID{1}, ids[99], []position{{200, 199, 0}})
 	ahead := n.dial(t, token, "since="+cursor)
 	log.cut(0, 150)
-	log.put(0, "root", event.QueueCall, runNode(1000, 1200)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(1000, 1200)...)
 	close(held.free)
 
 	if e := ahead.closed(); e.Code != DisconnectEventsLost.Code {
@@ -90,7 +93,7 @@ func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 
 func TestCursorOfVersionOneIsRead(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 20)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 20)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	// Offset 8, source 7.
 	if got := n.dial(t, directory.token("root", nil, nil), "since=.AQgC").numbers(12); got[0] != 8 {
@@ -110,7 +113,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		sub.numbers(1)
 		cursor := sub.next()["cursor"].(string)
 		_ = sub.ws.Close()
-		log.putAt(0, "other", event.QueueCall, now, now, runNode(1, 900)...)
+		log.putAt(0, "other", event.QueueCall, now, now, sourceOffsets(1, 900)...)
 
 		return log, directory, n, cursor
 	}
@@ -193,7 +196,7 @@ func TestSizeOfACursor(t *testing.T) {
 
 func TestACursorOfVersionTwoIsRead(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 20)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 20)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	// Log 1, offset 8 with the epoch 0, source 7.
 	if got := n.dial(t, directory.token("root", nil, nil), "since=.AgEAAAAAAAAAEQEC").numbers(12); got[0] != 8 {
@@ -248,9 +251,9 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 	close(start)
 	for i := 0; i < perEach; i += 50 {
 		for p := range partitions {
-			sources := runNode(i, i+50)
+			sources := sourceOffsets(i, i+50)
 			if i > 0 { // a normalizer that ran twice
-				sources = append(runNode(i-7, i), sources...)
+				sources = append(sourceOffsets(i-7, i), sources...)
 			}
 			log.put(p, "root", event.QueueCall, sources...)
 		}
@@ -321,4 +324,135 @@ func cursorText(at resumePoint) string {
 		c.add(p)
 	}
 	return c.encode(at.id)
+}
+
+func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
+	now := time.Now()
+	tracker := cursorTracker{partitions: 8}
+	tracker.advance(1, positionAt(10))
+	tracker.advance(2, positionAt(20))
+	tracker.retainPosition(1, now)
+	tracker.retainPosition(2, now.Add(-leftRetention))
+	tracker.retainPosition(3, now)
+	at, err := parseSince(tracker.cursor())
+	if err != nil || !slices.Equal(at.positions, []partitionPosition{{1, position{10, -1, unknownEpoch}}}) {
+		t.Errorf("positions %v: %v", at.positions, err)
+	}
+
+	if got := tracker.join(1, positionAt(5), now); got.next != 10 {
+		t.Errorf("back at once: from %d", got.next)
+	}
+
+	tracker.retainPosition(1, now.Add(-leftRetention))
+	if got := tracker.join(1, positionAt(50), now); got.next != 50 {
+		t.Errorf("back after long: from %d", got.next)
+	}
+}
+
+// follow reads until it has want events, breaking off at random. What came
+// after the last cursor is forgotten at a break, since it will come again.
+func follow(t *testing.T, nodes []*node, token string, c *testClient, random *rand.Rand, want int) {
+	seen := make(map[string]bool)
+	var sinceCursor []string
+	last := make(map[int]float64)
+	cursor, cursors := "", 0
+	breaks := 6 // without an end to them, a client that gets much at once never sees a cursor
+
+	for len(seen)+len(sinceCursor) < want || cursors == 0 {
+		_ = c.ws.SetReadDeadline(time.Now().Add(patience))
+		_, data, err := c.ws.ReadMessage()
+		if err != nil {
+			t.Errorf("after %d events: %v", len(seen)+len(sinceCursor), err)
+			return
+		}
+
+		var m struct {
+			ID     string `json:"id"`
+			Cursor string `json:"cursor"`
+			Data   struct{ N float64 }
+		}
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Error(err)
+			return
+		}
+
+		if m.Cursor != "" {
+			cursor = m.Cursor
+			cursors++
+			for _, id := range sinceCursor {
+				seen[id] = true
+			}
+
+			sinceCursor = sinceCursor[:0]
+			if breaks > 0 && random.IntN(2) == 0 {
+				breaks--
+				_ = c.ws.Close()
+				c = redial(t, nodes[random.IntN(2)], token, cursor)
+				if c == nil {
+					return
+				}
+
+				clear(last)
+			}
+
+			continue
+		}
+
+		if seen[m.ID] || slices.Contains(sinceCursor, m.ID) {
+			t.Errorf("%s came twice", m.ID)
+			return
+		}
+
+		sinceCursor = append(sinceCursor, m.ID)
+		id, _ := event.ParseID(m.ID)
+		if before, ok := last[id.Partition()]; ok && m.Data.N != before+1 {
+			t.Errorf("partition %d: %v after %v", id.Partition(), m.Data.N, before)
+			return
+		}
+
+		last[id.Partition()] = m.Data.N
+		if cursor != "" && breaks > 0 && random.IntN(400) == 0 {
+			breaks--
+			_ = c.ws.Close()
+			sinceCursor = sinceCursor[:0]
+			clear(last)
+			c = redial(t, nodes[random.IntN(2)], token, cursor)
+			if c == nil {
+				return
+			}
+		}
+	}
+}
+
+func redial(t *testing.T, n *node, token, cursor string) *testClient {
+	ws, response, err := n.tryDial(token, "cursor=true&since="+cursor)
+	if err != nil {
+		t.Errorf("resuming: %v %v", err, response)
+		return nil
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return &testClient{t, ws}
+}
+
+func FuzzParseSince(f *testing.F) {
+	f.Add("cc_evt_1795000000123000000")
+	f.Add("cc_evt_1795193647068011523.AQACAAIAAqAHAQACAAIAAgAC") // version 1
+	f.Add("cc_evt_1795193647068011523.AgECAwQFBgcIDQEOAgMA")     // version 2
+	f.Add(cursorText(resumePoint{id: event.NextID(0, 1_795_000_000_123, 3), partitions: 1024,
+		positions: []partitionPosition{{7, position{5, 4, 0}}, {1023, position{1 << 40, 7, 12}}}}))
+	f.Add(cursorOf(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3),
+		[]position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
+
+	f.Fuzz(func(t *testing.T, s string) {
+		at, err := parseSince(s)
+		if err != nil || at.positions == nil {
+			return
+		}
+
+		again, err := parseSince(cursorText(at))
+		if err != nil || again.id != at.id || again.log != at.log || again.partitions != at.partitions ||
+			!slices.Equal(at.positions, again.positions) {
+			t.Fatalf("%q: %v became %v: %v", s, at, again, err)
+		}
+	})
 }

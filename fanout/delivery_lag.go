@@ -60,9 +60,9 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	return worst
 }
 
-// takeWorstLag implements channel.
+// takeWorstLag implements localChannel.
 func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
-	streams := f.followed.list()
+	streams := f.followedPartitions.list()
 	worst := max(f.accountPartitions.lag.takeWorst(now), f.accountPartitions.countLag.takeWorst(now),
 		f.joinLag.takeWorst(now))
 	for _, s := range streams {
@@ -73,7 +73,7 @@ func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
 
 // reportDeliveryLag stores this node's delivery lag for the other nodes.
 func (c *cluster) reportDeliveryLag(ctx context.Context, now time.Time) {
-	lag, ok := c.channel.takeWorstLag(now)
+	lag, ok := c.localChannel.takeWorstLag(now)
 	if !ok {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // the last socket write.
 type traces struct {
 	tracer       *tracing.Tracer // nil disables tracing
-	waitingCount atomic.Int64    // len(waiting), usually 0; lets flushed return early
+	waitingCount atomic.Int64    // len(waiting), usually 0; lets recordFlushed return early
 
 	mu      sync.Mutex                     // after index.mu, before subscriber.mu
 	waiting map[*subscriber][]*tracedEvent // traced events still queued, by subscriber
@@ -29,9 +29,9 @@ type tracedEvent struct {
 
 	id         event.ID
 	pending    map[*subscriber]struct{} // subscribers that have it in their queue
-	matched    int
-	written    int
-	dispatched bool // it has been pushed to all subscribers
+	matched    int                      // subscribers that it was pushed to
+	written    int                      // those of them that it was written to
+	dispatched bool                     // it has been pushed to all subscribers
 	timeout    *time.Timer
 }
 
@@ -75,7 +75,7 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 		return s.push(m)
 	}
 
-	t.mu.Lock() // held during push; otherwise flushed could run before the event is queued
+	t.mu.Lock() // held during push; otherwise recordFlushed could run before the event is queued
 	defer t.mu.Unlock()
 
 	if e.pending == nil {
@@ -94,9 +94,9 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	return s.push(m)
 }
 
-// dispatched marks events that were pushed to all matching subscribers. A span ends
+// recordDispatched marks events that were pushed to all matching subscribers. A span ends
 // after the write to the last of them.
-func (t *traces) dispatched(events tracedEvents) {
+func (t *traces) recordDispatched(events tracedEvents) {
 	if len(events) == 0 {
 		return
 	}
@@ -114,8 +114,8 @@ func (t *traces) dispatched(events tracedEvents) {
 	}
 }
 
-// flushed updates the spans of subscribers after a writer has flushed them.
-func (t *traces) flushed(group []*subscriber) {
+// recordFlushed updates the spans of subscribers after a writer has flushed them.
+func (t *traces) recordFlushed(group []*subscriber) {
 	if t.waitingCount.Load() == 0 {
 		return
 	}

@@ -39,7 +39,7 @@ func pushAll(t *traces, found tracedEvents, b *batch, subs ...*subscriber) {
 			t.push(e, m, s)
 		}
 	}
-	t.dispatched(found)
+	t.recordDispatched(found)
 }
 
 func spanCounts(span trace.ReadOnlySpan) string {
@@ -67,17 +67,17 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	b, _ := newBatch(records, &interner{}, false)
 	quick := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	slow := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
-	gone := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, state: closed}
+	gone := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, queueOwner: closed}
 	pushAll(traces, found, b, quick, slow, gone)
 	quick.transport.sendQueued(quick, nil)
-	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
+	traces.recordFlushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
 
 	if len(seen.Ended()) != 0 {
 		t.Fatal("the span ends before the last is written")
 	}
 
 	slow.transport.sendQueued(slow, nil)
-	traces.flushed([]*subscriber{slow})
+	traces.recordFlushed([]*subscriber{slow})
 	ended := seen.Ended()
 	if len(ended) != 1 || spanCounts(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 ||
 		len(traces.waiting) != 0 {
@@ -100,7 +100,7 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	}
 
 	stuck.transport.sendQueued(stuck, nil)
-	traces.flushed([]*subscriber{stuck})
+	traces.recordFlushed([]*subscriber{stuck})
 	ended := seen.Ended()
 	if len(ended) != 2 || spanCounts(ended[0]) != "0 of 1" || len(traces.waiting) != 0 ||
 		traces.waitingCount.Load() != 0 {
@@ -111,7 +111,7 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 func TestEventForNobodyIsASpanToo(t *testing.T) {
 	traces, seen := newTraces()
 	found := traces.startSpans(tracedRecords(sampledParent))
-	traces.dispatched(found)
+	traces.recordDispatched(found)
 	if ended := seen.Ended(); len(ended) != 1 || spanCounts(ended[0]) != "0 of 0" {
 		t.Errorf("%d spans", len(ended))
 	}
@@ -131,7 +131,7 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 			found := traces.startSpans(records)
 			pushAll(traces, found, b, s)
 			s.transport.sendQueued(s, nil)
-			traces.flushed(group)
+			traces.recordFlushed(group)
 		})
 		if allocations > 0 {
 			t.Errorf("%s: %v allocations", name, allocations)

@@ -13,7 +13,7 @@
 //
 // A goroutine for each partition that a subscriber of this node may have events in
 // (account_partitions.go, subscriber_partitions.go) reads a batch of records, builds each
-// message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
+// message's WebSocket frame once (frame_batch.go), keeps the batch in a bounded ring,
 // finds the matching subscribers in the index and adds a reference to their
 // queues. Subscribers whose queue was empty are handed to a few writers, which
 // send what waits for a connection in one write. Queues, writers and connections
@@ -26,12 +26,13 @@
 //
 // Fanout admits subscribers and delivers to them; partitionStream and replay are its
 // two sources of events. The other parts have only the dependencies that they name and
-// do not refer to Fanout: index, followedPartitions (which streams run), accountPartitions (which
-// partitions have an account's events), resumer (where a client that resumes
-// continues), history, snapshots, cluster (what this node and the others tell each other of their
-// connections, and their leases), explanations, webSocket and eventStream, goroutineGroup.
-// cluster, followedPartitions, accountPartitions and webSocket call it through an interface of two to four
-// methods that they declare.
+// do not refer to Fanout: index, followedPartitions (which streams run),
+// accountPartitions (which partitions have an account's events), resumer (where a
+// client that resumes continues), kafkaHistory, snapshots, cluster (what this node and
+// the others tell each other of their connections, and their leases), explanations,
+// webSocket and eventStream, goroutineGroup. cluster, followedPartitions,
+// accountPartitions and webSocket call it through an interface of two to four methods
+// that they declare.
 //
 // # Goroutines and what stops them
 //
@@ -56,29 +57,30 @@
 // subscribers with the longest queues are disconnected. The ring: Config.RingBytes.
 // History: all chunks together are bounded, and dropped when no replay runs; a waiting
 // replay holds none. Snapshots: Config.SnapshotBytes; above it there are no snapshots
-// for stateLinger. Sessions that ended, kept for explanations: maxPastSessions. Busy
-// writers slow the streams and lose nothing: Kafka is the buffer.
+// for stateLinger. Connections that ended, kept for explanations: maxPastConnections.
+// Busy writers slow the streams and lose nothing: Kafka is the buffer.
 //
 // # Lock order
 //
-// index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none may be taken in
-// another order. partitionStream.mu, accountPartitions.mu, joinLag.mu and followedPartitions.mu are taken after
-// these, and none of them after another; pastConnections.mu is held alone. webSocket.handshake is
-// taken before rawConn.mu only.
+// index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none may be
+// taken in another order. partitionStream.mu, accountPartitions.mu, joinLag.mu and
+// followedPartitions.mu are taken after these, and none of them after another;
+// pastConnections.mu is held alone. webSocket.handshake is taken before rawConn.mu only.
 //
 // # Files
 //
-// Read subscriber.go and batch.go, then partition_stream.go for live events and replay.go for those of before.
+// Read subscriber.go and frame_batch.go, then partition_stream.go for live events and replay.go for those of before.
 //
-//   - fanout.go, config.go, settings.go, metrics.go, goroutine_group.go, subscriber_sweep.go: what runs;
-//     settings, metrics, the goroutines, and what looks after all subscribers from time to time
-//   - subscribe_request.go, shared_tokens.go, connection_limits.go, connection_limits_redis.go,
+//   - fanout.go, config.go, settings.go, metrics.go, goroutine_group.go, subscriber_sweep.go,
+//     permission_changes.go: what runs; settings, metrics, the goroutines, what looks after all subscribers from
+//     time to time, and when permissions change
+//   - subscribe_request.go, shared_principals.go, connection_limits.go, connection_limits_redis.go,
 //     disconnect_reasons.go: a request for the channel until it is a subscriber; limits; close codes
 //   - subscriber_filter.go, subscriber_index.go, subscriber_set.go: who may have an event, and the
 //     subscribers
 //   - subscriber.go, connection_history.go, websocket.go, event_stream.go: a subscriber and its queue,
 //     its past, its two transports
-//   - event_frame.go, batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events,
+//   - event_frame.go, frame_batch.go, compressed_frame.go, delivery_trace.go: the frames of a batch of events,
 //     and their spans
 //   - kafka_log.go, followed_partitions.go, partition_stream.go, ring.go, kafka_history.go: the log: which
 //     partitions are read, reading one, and what is kept of it in memory
@@ -86,7 +88,7 @@
 //     partition_set.go: which partitions a subscriber may have events in, and following more of them
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
 //     replay.go, replay_merge.go, replay_deliver.go: where a resume starts, and the replay from there
-//   - snapshot.go, state_queries.go, state_views.go, today_figures.go: snapshots, the entries of an
+//   - snapshot.go, snapshot_merge.go, state_queries.go, state_views.go, today_figures.go: snapshots, the entries of an
 //     account, and the state that both are made of
 //   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
 //     them

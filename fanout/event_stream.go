@@ -144,14 +144,14 @@ const (
 func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte) bool {
 	for {
 		s.mu.Lock()
-		if s.state == closed {
+		if s.queueOwner == closed {
 			s.mu.Unlock()
 			return false
 		}
 
 		s.queueClosing()
 		if s.queue.Empty() {
-			s.state = unowned
+			s.queueOwner = unowned
 			closeSent := s.closing != nil
 			t.complete = !closeSent && t.untilLive && !s.replaying.Load()
 			s.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		s.mu.Lock()
 		t.writing = time.Time{}
 		// markClosed has emptied the queue meanwhile, if it was called.
-		if s.state != closed {
+		if s.queueOwner != closed {
 			s.advanceQueue(n)
 		}
 		s.mu.Unlock()

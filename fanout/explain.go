@@ -90,17 +90,17 @@ const MaxListed = 1000
 
 // connectionExplainer answers questions about the connections of this node.
 type connectionExplainer struct {
-	nodeID       string
-	directory    Directory
-	members      *subscriberSet
-	followed     *followedPartitions
-	peers        Peers // nil: questions of other nodes are not answered
-	pastSessions pastConnections
+	nodeID             string
+	directory          Directory
+	subscribers        *subscriberSet
+	followedPartitions *followedPartitions
+	peers              Peers // nil: questions of other nodes are not answered
+	pastConnections    pastConnections
 }
 
 // explainHere answers a question with the connections of this node.
 func (x *connectionExplainer) explainHere(q *Question) NodeAnswer {
-	past, since := x.pastSessions.list()
+	past, since := x.pastConnections.list()
 	a := NodeAnswer{Node: x.nodeID, Since: unixSeconds(since), Connections: []Connection{},
 		Counts: map[Outcome]int{}}
 
@@ -133,7 +133,7 @@ func (x *connectionExplainer) explainHere(q *Question) NodeAnswer {
 		a.Counts[c.Outcome]++
 	}
 
-	for _, s := range x.members.everyone() {
+	for _, s := range x.subscribers.everyone() {
 		add(s.id, s.principal, func(c *Connection) { x.describe(s, q, c) })
 	}
 
@@ -167,26 +167,26 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.history.end != nil {
+	if s.connectionHistory.end != nil {
 		var d conn.Disconnect
 		if s.closing != nil {
 			d = s.closing.Disconnect
 		}
-		s.endedSession(d).describe(q, c)
+		s.pastConnection(d).describe(q, c)
 		return
 	}
 
 	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connectedAt)
-	c.ResumedFrom, c.LastEventID = s.history.resumed.String(), s.lastID
+	c.ResumedFrom, c.LastEventID = s.connectionHistory.resumedFrom.String(), s.lastID
 	if c.Outcome != "" {
 		return
 	}
 
-	st := x.followed.stream(q.EventID.Partition())
+	st := x.followedPartitions.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
-	live := s.history.liveSince
-	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
-		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
+	liveSince := s.connectionHistory.liveSince
+	if st != nil && !liveSince.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
+		if at, ok := st.readAt(q.Offset); ok && !at.Before(liveSince) {
 			c.QueuedAt = unixSeconds(at)
 		}
 	}
@@ -196,13 +196,13 @@ func (x *connectionExplainer) describe(s *subscriber, q *Question, c *Connection
 // caller holds mu.
 func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
-	begin, begun := offsetIn(s.history.firstOffsets, partition)
+	first, isOffered := offsetIn(s.connectionHistory.firstOffsets, partition)
 	switch {
-	case begun && q.Offset < begin:
-		return s.history.outcomeBeforeFirst()
+	case isOffered && q.Offset < first:
+		return s.connectionHistory.outcomeBeforeFirst()
 	case s.queue.Contains(int64(q.EventID)):
 		return OutcomeQueued
-	case !begun || !s.partitions.follows.has(partition) || st == nil:
+	case !isOffered || !s.partitions.interest.has(partition) || st == nil:
 		return OutcomePending // first event of an account in the partition, which the subscriber is about to join
 	case s.replaying.Load() && !s.hasReplayed(q):
 		return OutcomeReplaying
@@ -216,17 +216,17 @@ func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 // hasReplayed reports whether a replay has certainly passed the event, according to
 // the cursor, or to the last id of a replay of a single partition.
 func (s *subscriber) hasReplayed(q *Question) bool {
-	if s.tracker == nil {
-		return len(s.history.firstOffsets) == 1 && q.EventID <= s.lastID
+	if s.cursorTracker == nil {
+		return len(s.connectionHistory.firstOffsets) == 1 && q.EventID <= s.lastID
 	}
-	i, found := s.tracker.find(q.EventID.Partition())
-	return found && q.Offset < s.tracker.positions[i].next
+	i, found := s.cursorTracker.find(q.EventID.Partition())
+	return found && q.Offset < s.cursorTracker.positions[i].next
 }
 
-// describe adds the details of a session that has ended.
+// describe adds the details of a connection that has ended.
 func (p *pastConnection) describe(q *Question, c *Connection) {
 	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connectedAt)
-	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
+	c.ResumedFrom, c.LastEventID = p.resumedFrom.String(), p.lastID
 	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.endedAt), p.disconnect.Code, p.disconnect.Reason
 	if c.Outcome == "" {
 		c.Outcome = p.eventOutcome(q)
@@ -235,19 +235,19 @@ func (p *pastConnection) describe(q *Question, c *Connection) {
 
 // eventOutcome returns the outcome of an event that the filter selects.
 func (p *pastConnection) eventOutcome(q *Question) Outcome {
-	begin, begun := offsetIn(p.firstOffsets, q.EventID.Partition())
+	first, wasOffered := offsetIn(p.firstOffsets, q.EventID.Partition())
 	reached, known := offsetIn(p.end.reachedOffsets, q.EventID.Partition())
 	switch {
-	case p.refused && q.EventID > p.resumed.after:
+	case p.refused && q.EventID > p.resumedFrom.after:
 		return OutcomeRefused
-	case p.refused || begun && q.Offset < begin:
+	case p.refused || wasOffered && q.Offset < first:
 		return p.outcomeBeforeFirst()
 	case q.EventID == p.lastID:
 		return OutcomeDelivered
 	case known && q.Offset < reached && p.end.wasDropped(q.EventID):
 		return OutcomeDropped
 	// Where no offset was recorded it ended in a replay, which goes by id: what is below the last id was sent.
-	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.wasDropped(q.EventID):
+	case known && q.Offset < reached, !known && wasOffered && q.EventID < p.lastID && !p.end.wasDropped(q.EventID):
 		return OutcomeDelivered
 	}
 

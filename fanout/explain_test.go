@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +61,8 @@ func (d *memoryDirectory) user(name, account string, f identity.Filter) string {
 	return token
 }
 
-func (n *node) become(t *testing.T, log *memoryLog, id event.ID, want map[string]Outcome) {
+// awaitOutcomes waits until an event has these outcomes at the connections of the node, by user.
+func (n *node) awaitOutcomes(t *testing.T, log *memoryLog, id event.ID, want map[string]Outcome) {
 	t.Helper()
 	var got map[string]Outcome
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -100,7 +99,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	_ = left.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
 	left.closed()
 	eventually(t, "the node forgets the connection",
-		func() bool { return n.subscribers.countDisconnecting() == 0 && n.subscribers.count() == 5 })
+		func() bool { return n.subscribers.countDisconnecting() == 0 && n.subscribers.countConnected() == 5 })
 	late := put(2)
 	all.numbers(1)
 	resumed := n.dial(t, directory.user("resumed", "shop", identity.Filter{}), "since="+middle.String())
@@ -114,7 +113,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	} {
 		want := maps.Clone(filtered)
 		maps.Copy(want, others)
-		n.become(t, log, id, want)
+		n.awaitOutcomes(t, log, id, want)
 	}
 
 	q := log.questionAbout(t, late)
@@ -164,11 +163,11 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	brisk := n.dial(t, directory.user("brisk", "root", identity.Filter{}), "")
 	var ids []event.ID
 
-	for i := 0; n.subscribers.count() == 2; i += 500 {
+	for i := 0; n.subscribers.countConnected() == 2; i += 500 {
 		if i > 60_000 {
 			t.Fatal("the stalled client is not disconnected")
 		}
-		ids = append(ids, log.put(0, "root", event.QueueCall, runNode(i, i+500)...)...)
+		ids = append(ids, log.put(0, "root", event.QueueCall, sourceOffsets(i, i+500)...)...)
 		brisk.numbers(500)
 	}
 
@@ -216,15 +215,15 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 func TestExplainTellsOfARefusedResume(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
-	ids := log.put(0, "shop", event.QueueCall, runNode(0, 10)...)
+	ids := log.put(0, "shop", event.QueueCall, sourceOffsets(0, 10)...)
 	log.trim(0, 5)
 	token := directory.user("late", "shop", identity.Filter{})
 	if _, response, err := n.tryDial(token, "since="+ids[2].String()); err == nil || response.StatusCode != 410 {
 		t.Fatalf("resume: %v", err)
 	}
 
-	n.become(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
-	n.become(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
+	n.awaitOutcomes(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
+	n.awaitOutcomes(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
 	q := log.questionAbout(t, ids[7])
 	if c := n.explanations.explainHere(&q).Connections[0]; c.Code != 410 || c.Reason == "" ||
 		c.ResumedFrom != ids[2].String() ||
@@ -238,75 +237,14 @@ func TestExplainDuringAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(),
 		false)
-	ids := log.put(0, "shop", event.QueueCall, runNode(0, 100_000)...)
+	ids := log.put(0, "shop", event.QueueCall, sourceOffsets(0, 100_000)...)
 	sub := n.dial(t, directory.user("slow", "shop", identity.Filter{}), "cursor=true&since=earliest")
 	sub.numbers(100)
 	last := ids[len(ids)-1]
-	n.become(t, log, ids[50], map[string]Outcome{"slow": OutcomeDelivered})
-	n.become(t, log, last, map[string]Outcome{"slow": OutcomeReplaying})
+	n.awaitOutcomes(t, log, ids[50], map[string]Outcome{"slow": OutcomeDelivered})
+	n.awaitOutcomes(t, log, last, map[string]Outcome{"slow": OutcomeReplaying})
 	sub.numbers(len(ids) - 100)
-	n.become(t, log, last, map[string]Outcome{"slow": OutcomeDelivered})
-}
-
-func TestPastSessionsAreBounded(t *testing.T) {
-	var r pastConnections
-	add := func(i int, filter identity.Filter) {
-		s := connectionHistory{}
-		s.ensureEnd().endedAt = time.Unix(int64(i), 0)
-		r.add(&pastConnection{connectionHistory: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
-	}
-
-	for i := range maxPastSessions + 3 {
-		add(i, identity.Filter{})
-	}
-
-	if all, since := r.list(); len(all) != maxPastSessions || all[0].id != "3" || since != time.Unix(2, 0) {
-		t.Errorf("%d sessions from %s, complete since %v", len(all), all[0].id, since)
-	}
-
-	large := identity.Filter{CallIDs: slices.Repeat([]string{strings.Repeat("c", 256)}, 1000)}
-	for i := range 100 {
-		add(maxPastSessions+3+i, large)
-	}
-
-	bytes := 0
-	all, _ := r.list()
-	for _, p := range all {
-		bytes += p.bytes()
-	}
-
-	if bytes > maxPastSessionBytes || bytes != r.bytes || all[len(all)-1].id != fmt.Sprint(maxPastSessions+102) {
-		t.Errorf("%d sessions with %d bytes, counted %d", len(all), bytes, r.bytes)
-	}
-}
-
-// Sessions are not added in the order in which they ended.
-func TestPastSessionsAreCompleteSinceTheLatestEndOfThoseDropped(t *testing.T) {
-	var r pastConnections
-	for i := range maxPastSessions + 2 {
-		s := connectionHistory{}
-		s.ensureEnd().endedAt = time.Unix(5000, 0)
-		if i == 1 {
-			s.end.endedAt = time.Unix(4000, 0)
-		}
-		r.add(&pastConnection{connectionHistory: s, principal: &identity.Principal{}})
-	}
-
-	if _, since := r.list(); since != time.Unix(5000, 0) {
-		t.Errorf("complete since %v", since)
-	}
-
-	// One that ended before the node's start of the list does not make it complete from there.
-	r = pastConnections{since: time.Unix(9000, 0)}
-	for range maxPastSessions + 1 {
-		s := connectionHistory{}
-		s.ensureEnd().endedAt = time.Unix(8000, 0)
-		r.add(&pastConnection{connectionHistory: s, principal: &identity.Principal{}})
-	}
-
-	if _, since := r.list(); since != time.Unix(9000, 0) {
-		t.Errorf("complete since %v, before it began", since)
-	}
+	n.awaitOutcomes(t, log, last, map[string]Outcome{"slow": OutcomeDelivered})
 }
 
 // A question reaches the node that has the connection, from any node and from a
@@ -366,7 +304,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 	sub := n.dial(t, directory.user("here", "root", identity.Filter{}), "")
 	id := log.put(0, "root", event.QueueCall, 1)[0]
 	sub.numbers(1)
-	n.become(t, log, id, map[string]Outcome{"here": OutcomeDelivered})
+	n.awaitOutcomes(t, log, id, map[string]Outcome{"here": OutcomeDelivered})
 	r := Explainer{n.Fanout, noPeers{}, slog.New(slog.DiscardHandler)}.Explain(t.Context(), log.questionAbout(t, id))
 	if r.Complete || len(r.Connections) != 1 {
 		t.Errorf("%+v", r)
@@ -378,6 +316,7 @@ type noPeers struct{}
 func (noPeers) Ask(context.Context, string, Question) ([]NodeAnswer, []string, error) {
 	return nil, nil, errDown
 }
+
 func (noPeers) Answer(context.Context, string, func(*Question) NodeAnswer) {}
 
 // The two ways to match agree: the index's, for many, and the one that explains.

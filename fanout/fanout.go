@@ -68,24 +68,24 @@ type Fanout struct {
 	metrics   *metrics
 	logger    *slog.Logger
 
-	index             *index
-	history           *history
-	lookups           *offsetLookup
-	newestOffsets     *newestAccountOffsets
-	logIdentity       *logIdentity
-	resumer           *resumer
-	gapCount          atomic.Int64 // gaps found in the log by the live streams
-	writers           *conn.Writers[*subscriber]
-	followed          *followedPartitions
-	accountPartitions *accountPartitions
-	joinLag           joinLag
-	ringShare         atomic.Int64 // bytes that the ring of one partition may use
-	subscribers       *subscriberSet
-	tokens            sharedTokens
-	traces            traces
-	handshakes        atomic.Int64 // handshakes in progress
-	sweeps            uint64       // used by sweepOnce only
-	goroutines        *goroutineGroup
+	index              *index
+	history            *kafkaHistory
+	lookups            *offsetLookup
+	newestOffsets      *newestAccountOffsets
+	logIdentity        *logIdentity
+	resumer            *resumer
+	gapCount           atomic.Int64 // gaps found in the log by the live streams
+	writers            *conn.Writers[*subscriber]
+	followedPartitions *followedPartitions
+	accountPartitions  *accountPartitions
+	joinLag            joinLag
+	ringShare          atomic.Int64 // bytes that the ring of one partition may use
+	subscribers        *subscriberSet
+	principals         sharedPrincipals
+	traces             traces
+	handshakes         atomic.Int64 // handshakes in progress
+	sweeps             uint64       // number of sweeps; used by sweepOnce only
+	goroutines         *goroutineGroup
 }
 
 // New validates the settings and creates a Fanout. It starts no goroutine.
@@ -101,17 +101,18 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		index:  newIndex(), subscribers: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
 	}
 	f.goroutines = newGoroutineGroup()
-	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
+	f.history = newKafkaHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.logIdentity = &logIdentity{log: f.log}
 	f.newestOffsets = &newestAccountOffsets{}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.afterFlush)
 	f.ringShare.Store(int64(cfg.RingBytes))
-	f.followed = newFollowedPartitions(f, f.goroutines, cfg.StreamLinger)
+	f.followedPartitions = newFollowedPartitions(f, f.goroutines, cfg.StreamLinger)
 	f.accountPartitions = newAccountPartitions(f.log, f, f.metrics, f.logger)
 	f.resumer = &resumer{
-		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history, followed: f.followed,
-		accountPartitions: f.accountPartitions, newestOffsets: f.newestOffsets, directory: f.directory,
+		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history,
+		followedPartitions: f.followedPartitions,
+		accountPartitions:  f.accountPartitions, newestOffsets: f.newestOffsets, directory: f.directory,
 		presence: deps.Presence,
 	}
 	f.snapshots = &snapshots{
@@ -123,13 +124,14 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		today: figuresToday{source: deps.Figures, accounts: map[string]accountFiguresToday{}},
 	}
 	f.cluster = &cluster{
-		cfg: cfg, directory: f.directory, presence: deps.Presence, members: f.subscribers, channel: f,
-		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
+		cfg: cfg, directory: f.directory, presence: deps.Presence, subscribers: f.subscribers, localChannel: f,
+		limiter: &connectionLimiter{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}
 	f.explanations = &connectionExplainer{
-		nodeID: cfg.NodeID, directory: f.directory, members: f.subscribers, followed: f.followed, peers: deps.Peers,
-		pastSessions: pastConnections{since: time.Now()},
+		nodeID: cfg.NodeID, directory: f.directory, subscribers: f.subscribers,
+		followedPartitions: f.followedPartitions, peers: deps.Peers,
+		pastConnections: pastConnections{since: time.Now()},
 	}
 
 	return f, nil
@@ -150,10 +152,10 @@ func (f *Fanout) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	f.draining.Store(true)
-	f.followed.close()
+	f.followedPartitions.close()
 	f.goroutines.end()
 
-	for _, s := range append(f.subscribers.all(), f.subscribers.listDisconnecting()...) {
+	for _, s := range append(f.subscribers.listConnected(), f.subscribers.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 
@@ -164,19 +166,19 @@ func (f *Fanout) Run(ctx context.Context) error {
 	return nil
 }
 
-// register adds the subscriber to the members and to the index: from then on it
+// register adds the subscriber to the connected ones and to the index: from then on it
 // receives events, permission changes and Drain. Its frames stay in the queue until
 // startDelivery.
 func (f *Fanout) register(a *admission) {
 	s := a.subscriber
 	// As if a writer had it, so that no push schedules a connection that does not exist yet.
-	s.state = scheduled
+	s.queueOwner = scheduled
 	s.replaying.Store(a.starts != nil)
 	f.subscribers.add(s)
 	f.metrics.connections.Inc()
 	f.addToIndex(a)
 
-	// Permissions may have changed since admit. After members.add, Drain and
+	// Permissions may have changed since admit. After subscribers.add, Drain and
 	// applyPermissions include s.
 	for tree := f.directory.Tree(); ; {
 		f.applyPermission(s, tree)
@@ -188,18 +190,18 @@ func (f *Fanout) register(a *admission) {
 	}
 
 	f.checkLogID(s)
-	// A gap found since admit may be before its starts; at a later one it is disconnected as a member.
+	// A gap found since admit may be before its starts; at a later one it is disconnected as a connected one.
 	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}
-	// Drain may have listed the members before this one was added.
+	// Drain may have listed the subscribers before this one was added.
 	if f.draining.Load() {
 		f.disconnect(s, DisconnectRestart)
 	}
 }
 
 // addToIndex adds the subscriber to the index, unless it was disconnected after
-// register added it to the members.
+// register added it to the connected ones.
 func (f *Fanout) addToIndex(a *admission) {
 	s := a.subscriber
 	f.index.mu.Lock()
@@ -218,32 +220,32 @@ func (f *Fanout) addToIndex(a *admission) {
 
 // startTracking sets the positions from which the subscriber's cursor goes on. It takes the
 // subscriber's lock, because a stream that finds its topic recreated compares the logs of
-// all members. The caller holds index.mu for writing.
+// all subscribers. The caller holds index.mu for writing.
 func (f *Fanout) startTracking(a *admission) {
 	s := a.subscriber
-	if s.tracker == nil {
+	if s.cursorTracker == nil {
 		return
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.partitions.partitionCount
+	s.cursorTracker.logID, s.cursorTracker.partitions = f.logIdentity.id(), s.partitions.partitionCount
 	for _, start := range a.starts {
-		s.tracker.advance(start.partition, start.position)
+		s.cursorTracker.advance(start.partition, start.position)
 	}
 
 	if a.starts == nil {
-		for p := range s.partitions.follows.all() {
-			s.tracker.advance(p, f.followed.stream(p).live)
+		for p := range s.partitions.interest.all() {
+			s.cursorTracker.advance(p, f.followedPartitions.stream(p).livePosition)
 		}
 	}
 
 	// The account tree or the accounts' partitions of this node may be late: the cursor keeps what the client may
 	// need again.
 	for _, other := range a.otherPositions {
-		s.tracker.advance(other.partition, other.position)
-		s.tracker.retainPosition(other.partition, time.Now())
+		s.cursorTracker.advance(other.partition, other.position)
+		s.cursorTracker.retainPosition(other.partition, time.Now())
 	}
 }
 
@@ -291,21 +293,23 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 		d = s.closing.Disconnect
 	}
 
-	past := s.endedSession(d)
+	past := s.pastConnection(d)
 	s.mu.Unlock()
 
-	f.explanations.pastSessions.add(past)
+	f.explanations.pastConnections.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
-	f.subscribers.delete(s)
+	f.subscribers.forget(s)
 }
 
+// unregister removes a subscriber from the connected ones, the index and the partitions that it follows. Only the
+// first call does.
 func (f *Fanout) unregister(s *subscriber) {
-	if !f.subscribers.remove(s) {
+	if !f.subscribers.startDisconnecting(s) {
 		return
 	}
 	// Only after it has left the index: what is listed there relies on its streams.
-	f.followed.unfollow(f.removeFromIndex(s))
+	f.followedPartitions.unfollow(f.removeFromIndex(s))
 	f.metrics.connections.Dec()
 }
 
@@ -318,7 +322,7 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	defer s.mu.Unlock()
 	f.index.delete(s)
 	f.recordReached(s)
-	followed = s.partitions.follows
+	followed = s.partitions.interest
 	s.partitions = subscriberPartitions{removed: true, joinRunning: s.partitions.joinRunning}
 	return followed
 }
@@ -329,11 +333,11 @@ func (f *Fanout) livePositions() (live []position) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	// Under the lock for writing, since a stream moves its position while it holds it for reading.
-	for _, st := range f.followed.list() {
+	for _, st := range f.followedPartitions.list() {
 		for len(live) < st.partition {
 			live = append(live, positionAt(-1))
 		}
-		live = append(live, st.live)
+		live = append(live, st.livePosition)
 	}
 	return live
 }
@@ -354,7 +358,7 @@ func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 // afterFlush observes the delivery latency of the last subscriber in a group that a
 // writer has flushed.
 func (f *Fanout) afterFlush(group []*subscriber) {
-	f.traces.flushed(group)
+	f.traces.recordFlushed(group)
 	s := group[len(group)-1]
 	s.mu.Lock()
 	id := s.lastID
@@ -369,7 +373,7 @@ func (f *Fanout) afterFlush(group []*subscriber) {
 // 1012. Drain returns when all connections have ended, or ctx has.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
-	all := f.subscribers.all()
+	all := f.subscribers.listConnected()
 	f.logger.Info("drain started", "connections", len(all))
 	started := time.Now()
 

@@ -58,7 +58,7 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	defer s.mu.Unlock()
 
 	sp := &s.partitions
-	if !sp.isIndexed || sp.follows.has(partition) {
+	if !sp.isIndexed || sp.interest.has(partition) {
 		return
 	}
 	if before, ok := sp.pending[partition]; ok {
@@ -69,9 +69,9 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	}
 
 	sp.pending[partition] = j
-	if s.tracker != nil && j.noticedAt.IsZero() {
+	if s.cursorTracker != nil && j.noticedAt.IsZero() {
 		// A cursor that is sent before the join has run must include the partition.
-		s.tracker.join(partition, positionAt(j.from), time.Now())
+		s.cursorTracker.join(partition, positionAt(j.from), time.Now())
 	}
 
 	f.joinLag.begin(s, since)
@@ -131,7 +131,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		set.add(p)
 	}
 
-	if err := f.followed.follow(ctx, set); err != nil {
+	if err := f.followedPartitions.follow(ctx, set); err != nil {
 		return err
 	}
 
@@ -143,9 +143,9 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		}
 
 		back := j.noticedAt.Add(-joinRewind)
-		offset, err := f.resumer.rewindOffset(ctx, f.followed.stream(p), rewindTimes{back, back, true})
+		offset, err := f.resumer.rewindOffset(ctx, f.followedPartitions.stream(p), rewindTimes{back, back, true})
 		if err != nil {
-			f.followed.unfollow(set)
+			f.followedPartitions.unfollow(set)
 			return err
 		}
 
@@ -154,7 +154,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 
 	r, unused := f.commitJoins(s, from)
 	f.checkLogID(s)
-	f.followed.unfollow(unused)
+	f.followedPartitions.unfollow(unused)
 
 	if r != nil {
 		f.catchUp(ctx, r)
@@ -175,7 +175,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 
 	sp := &s.partitions
 	var starts []replayStart
-	live := sp.follows
+	before := sp.interest
 
 	for p, offset := range from {
 		j, wanted := sp.pending[p]
@@ -185,13 +185,13 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		}
 
 		delete(sp.pending, p)
-		sp.follows.add(p)
+		sp.interest.add(p)
 		at := positionAt(min(offset, j.from))
-		if s.tracker != nil {
-			at = s.tracker.join(p, at, time.Now())
+		if s.cursorTracker != nil {
+			at = s.cursorTracker.join(p, at, time.Now())
 		}
 
-		s.history.recordFirstOffset(p, at.next)
+		s.connectionHistory.recordFirstOffset(p, at.next)
 		starts = append(starts, replayStart{partition: p, position: at})
 	}
 
@@ -204,8 +204,8 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 	}
 
 	s.replaying.Store(true)
-	for p := range live.all() {
-		starts = append(starts, replayStart{partition: p, position: f.followed.stream(p).live})
+	for p := range before.all() {
+		starts = append(starts, replayStart{partition: p, position: f.followedPartitions.stream(p).livePosition})
 	}
 
 	return f.newReplay(s, starts, false), unused
@@ -217,7 +217,8 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	want, partitions := f.accountPartitions.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
 	sp := &s.partitions
-	same := !sp.isIndexed || sp.partitionCount == partitions && sp.follows == sp.withPast(want) && len(sp.pending) == 0
+	same := !sp.isIndexed || sp.partitionCount == partitions && sp.interest == sp.withPermanent(want) &&
+		len(sp.pending) == 0
 	f.index.mu.RUnlock()
 
 	if same {
@@ -235,13 +236,13 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	// join already.
 	want, partitions = f.accountPartitions.partitionsOf(s.filter.Load(), f.directory.Tree())
 	now := time.Now()
-	want = sp.withPast(want)
-	for p := range want.minus(sp.follows).all() {
+	want = sp.withPermanent(want)
+	for p := range want.minus(sp.interest).all() {
 		if _, ok := sp.pending[p]; ok {
 			continue
 		}
 
-		if p >= sp.partitionCount { // it had no events when follows was chosen
+		if p >= sp.partitionCount { // it had no events when interest was chosen
 			f.addPendingJoin(s, p, pendingJoin{}, f.accountPartitions.timeBeforeAddedPartitions())
 		} else {
 			f.addPendingJoin(s, p, pendingJoin{from: math.MaxInt64, noticedAt: now}, now)
@@ -252,15 +253,15 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	defer s.mu.Unlock()
 
 	sp.partitionCount = partitions
-	if s.tracker != nil {
-		s.tracker.partitions = partitions
+	if s.cursorTracker != nil {
+		s.cursorTracker.partitions = partitions
 	}
 
 	for p := range sp.pending {
 		if !want.has(p) {
 			delete(sp.pending, p)
-			if s.tracker != nil {
-				s.tracker.retainPosition(p, now)
+			if s.cursorTracker != nil {
+				s.cursorTracker.retainPosition(p, now)
 			}
 		}
 	}
@@ -269,12 +270,12 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 
-	extra := sp.follows.minus(want)
+	extra := sp.interest.minus(want)
 	// partitions followed because their accounts were unknown are read up to the offset where
 	// all their accounts are named
 	for p := range extra.all() {
-		if f.followed.stream(p).live.next < f.accountPartitions.completeFrom(p) {
-			sp.addPast(p)
+		if f.followedPartitions.stream(p).livePosition.next < f.accountPartitions.completeFrom(p) {
+			sp.addPermanent(p)
 			extra.remove(p)
 		}
 	}
@@ -283,21 +284,21 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 
-	sp.follows = sp.follows.minus(extra)
-	if s.tracker != nil {
+	sp.interest = sp.interest.minus(extra)
+	if s.cursorTracker != nil {
 		for p := range extra.all() {
-			s.tracker.advance(p, f.followed.stream(p).live)
-			s.tracker.retainPosition(p, now)
+			s.cursorTracker.advance(p, f.followedPartitions.stream(p).livePosition)
+			s.cursorTracker.retainPosition(p, now)
 		}
 	}
 
-	f.followed.unfollow(extra)
+	f.followedPartitions.unfollow(extra)
 }
 
 // reconcileAll reconciles every subscriber.
 func (f *Fanout) reconcileAll() {
 	tree := f.directory.Tree()
-	for _, s := range f.subscribers.all() {
+	for _, s := range f.subscribers.listConnected() {
 		f.reconcile(s, tree)
 	}
 }

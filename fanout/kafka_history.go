@@ -15,12 +15,12 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// history reads records older than the ring from Kafka and shares them between
+// kafkaHistory reads records older than the ring from Kafka and shares them between
 // replays. It caches the most recently used chunks, bounded in bytes, while a replay
 // runs.
-type history struct {
+type kafkaHistory struct {
 	log       Log
-	limit     int64
+	limit     int64 // of bytes
 	compress  bool
 	metrics   *metrics
 	onLoad    func(context.Context, *batch) // called for each chunk before it is shared
@@ -28,9 +28,9 @@ type history struct {
 
 	mu         sync.Mutex
 	partitions map[int]*partitionHistory
-	lru        list.List // of filled *chunk, last used first
-	bytes      int64     // held by used
-	users      int
+	lru        list.List   // of filled *chunk, last used first
+	bytes      int64       // of the chunks in lru
+	users      int         // calls of pin without unpin: replays that run
 	dropTimer  *time.Timer // drops all chunks; set while no replay runs
 }
 
@@ -66,13 +66,14 @@ const (
 	maxKnownGaps = 64
 )
 
-func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(context.Context, *batch)) *history {
-	return &history{log: log, limit: limit, compress: compress, metrics: m, onLoad: loaded,
+func newKafkaHistory(log Log, limit int64, compress bool, m *metrics,
+	loaded func(context.Context, *batch)) *kafkaHistory {
+	return &kafkaHistory{log: log, limit: limit, compress: compress, metrics: m, onLoad: loaded,
 		fillSlots: make(chan struct{}, maxHistoryFills), partitions: make(map[int]*partitionHistory)}
 }
 
 // pin keeps chunks in memory until unpin.
-func (h *history) pin() {
+func (h *kafkaHistory) pin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.users++
@@ -82,7 +83,7 @@ func (h *history) pin() {
 	}
 }
 
-func (h *history) unpin() {
+func (h *kafkaHistory) unpin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.users--
@@ -91,7 +92,7 @@ func (h *history) unpin() {
 	}
 }
 
-func (h *history) expire() {
+func (h *kafkaHistory) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users == 0 {
@@ -100,7 +101,7 @@ func (h *history) expire() {
 }
 
 // close drops all chunks.
-func (h *history) close() {
+func (h *kafkaHistory) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.dropTimer != nil {
@@ -111,7 +112,7 @@ func (h *history) close() {
 }
 
 // dropAll removes all chunks. Chunks whose read is in progress are not kept afterwards.
-func (h *history) dropAll() {
+func (h *kafkaHistory) dropAll() {
 	for _, p := range h.partitions {
 		p.chunks = nil
 	}
@@ -125,7 +126,7 @@ func (h *history) dropAll() {
 // read never waits for records that are not written yet. It returns *kafka.GapError
 // when the log does not continue at offset, or no longer contains end: it may have
 // been truncated, and have grown, since its stream read it.
-func (h *history) read(ctx context.Context, partition int, offset int64,
+func (h *kafkaHistory) read(ctx context.Context, partition int, offset int64,
 	end kafka.LogPosition) (frames []frame, upTo int64, err error) {
 	for {
 		c, mine := h.claim(partition, offset)
@@ -167,7 +168,7 @@ func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
 
 // claim returns the chunk that holds offset or will hold it, and whether the caller
 // must fill it. A chunk that the caller fills may end before offset.
-func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
+func (h *kafkaHistory) claim(partition int, offset int64) (c *chunk, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -207,7 +208,7 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	return c, true
 }
 
-func (h *history) partition(partition int) *partitionHistory {
+func (h *kafkaHistory) partition(partition int) *partitionHistory {
 	p := h.partitions[partition]
 	if p == nil {
 		p = &partitionHistory{}
@@ -218,7 +219,7 @@ func (h *history) partition(partition int) *partitionHistory {
 
 // fill reads the chunk for a request of the offset asked, which is in the chunk or
 // after it, and closes ready.
-func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.TopicID) {
+func (h *kafkaHistory) fill(ctx context.Context, c *chunk, asked int64, log kafka.TopicID) {
 	// The read continues when ctx is canceled, since other replays wait for this chunk
 	// too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyReadTimeout)
@@ -269,7 +270,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 	h.metrics.historyBytes.Set(float64(h.bytes))
 }
 
-func (h *history) evict(c *chunk) {
+func (h *kafkaHistory) evict(c *chunk) {
 	h.lru.Remove(c.lruElement)
 	h.bytes -= c.bytes
 	p := h.partitions[c.partition]
@@ -280,7 +281,7 @@ func (h *history) evict(c *chunk) {
 }
 
 // load reads the records of one Read from Kafka, up to the maximum size of a chunk.
-func (h *history) load(ctx context.Context, partition int, from kafka.LogPosition, upTo int64) (*batch, error) {
+func (h *kafkaHistory) load(ctx context.Context, partition int, from kafka.LogPosition, upTo int64) (*batch, error) {
 	select {
 	case h.fillSlots <- struct{}{}:
 		defer func() { <-h.fillSlots }()
@@ -316,20 +317,20 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 
 // chunkBytes returns the maximum size of a chunk: a share of the limit that lets one
 // subscriber replay all partitions from cached chunks.
-func (h *history) chunkBytes() int64 {
+func (h *kafkaHistory) chunkBytes() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return min(max(h.limit/int64(4*max(len(h.partitions), 1)), 16<<10), 1<<20)
 }
 
 // recordGap stores a gap, so that clients that resume before it are refused.
-func (h *history) recordGap(partition int, gap *kafka.GapError) {
+func (h *kafkaHistory) recordGap(partition int, gap *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.addGap(partition, gap)
 }
 
-func (h *history) addGap(partition int, gap *kafka.GapError) {
+func (h *kafkaHistory) addGap(partition int, gap *kafka.GapError) {
 	p := h.partition(partition)
 	if gap.ReusesOffsets() { // the log was truncated and other records have these offsets
 		p.gaps, p.chunks = nil, nil
@@ -347,7 +348,7 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 }
 
 // forget drops the chunks of a partition.
-func (h *history) forget(partition int) {
+func (h *kafkaHistory) forget(partition int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -368,7 +369,7 @@ func (h *history) forget(partition int) {
 }
 
 // gapAfter returns the first known gap at or after an offset and before end.
-func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
+func (h *kafkaHistory) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 

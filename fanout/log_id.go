@@ -49,14 +49,14 @@ func shortLogID(full kafka.TopicID) (id logID) {
 // read: a stream may detect later than others that the topic was recreated, and its
 // positions must not get into a cursor of the new log.
 func (f *Fanout) checkLogID(s *subscriber) {
-	if !s.hasSameLogID(f.followed) {
+	if !s.hasSameLogID(f.followedPartitions) {
 		f.disconnect(s, DisconnectEventsLost)
 	}
 }
 
 // checkLogIDs calls checkLogID for the subscribers of a partition.
 func (f *Fanout) checkLogIDs(partition int) {
-	for _, s := range f.subscribers.all() {
+	for _, s := range f.subscribers.listConnected() {
 		if s.follows(partition) {
 			f.checkLogID(s)
 		}
@@ -67,17 +67,17 @@ func (s *subscriber) hasSameLogID(streams *followedPartitions) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.tracker == nil {
+	if s.cursorTracker == nil {
 		return true
 	}
 
-	for p := range s.partitions.follows.all() {
+	for p := range s.partitions.interest.all() {
 		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
 		case id == logID{}:
 		// The id was unknown when the subscriber was admitted: it is that of the log which it is read from.
-		case s.tracker.logID == logID{}:
-			s.tracker.logID = id
-		case s.tracker.logID != id:
+		case s.cursorTracker.logID == logID{}:
+			s.cursorTracker.logID = id
+		case s.cursorTracker.logID != id:
 			return false
 		}
 	}

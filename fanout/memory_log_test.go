@@ -475,8 +475,6 @@ func (l *memoryLog) trim(partition int, first int64) {
 	l.first[partition] = first
 }
 
-// The tests of this file each break one promise of docs/consistency.md.
-
 // putEverySecond appends one message a second to every partition, from one
 // number to before another, and returns their ids in order.
 func (l *memoryLog) putEverySecond(began time.Time, from, to int) (ids []event.ID) {

@@ -112,8 +112,8 @@ func (p *sharedPresence) Leave(_ context.Context, node string) error {
 	return nil
 }
 
-// spoken makes the delivery lag of all hours from a time to now known.
-func (p *sharedPresence) spoken(from time.Time) {
+// reportAllHours makes the delivery lag of all hours from a time to now known.
+func (p *sharedPresence) reportAllHours(from time.Time) {
 	for hour := from.Truncate(time.Hour); !hour.After(time.Now()); hour = hour.Add(time.Hour) {
 		_ = p.ReportLag(context.Background(), "x", hour, time.Millisecond)
 	}

@@ -13,21 +13,21 @@ import (
 
 type metrics struct {
 	connections  prometheus.Gauge
-	opened       *prometheus.CounterVec
-	refused      *prometheus.CounterVec
-	closed       *prometheus.CounterVec
+	opened       *prometheus.CounterVec // transport
+	refused      *prometheus.CounterVec // kind
+	closed       *prometheus.CounterVec // code
 	events       prometheus.Counter
 	deliveries   prometheus.Counter
 	repeats      prometheus.Counter
 	streams      prometheus.Gauge
-	streamErrors *prometheus.CounterVec
+	streamErrors *prometheus.CounterVec // kind
 	latency      prometheus.Histogram
 	queued       prometheus.Gauge
 	replaying    prometheus.Gauge
 	replayed     prometheus.Counter
 	historyReads prometheus.Counter
 	historyBytes prometheus.Gauge
-	presence     *prometheus.CounterVec
+	presence     *prometheus.CounterVec // result
 	rebalanced   prometheus.Counter
 	stateAgents  prometheus.Gauge
 	stateCalls   prometheus.Gauge

@@ -51,14 +51,14 @@ const (
 // cluster is this node among the others: what it tells them of its connections, and what it
 // knows of theirs.
 type cluster struct {
-	cfg       Config
-	directory Directory
-	presence  Presence
-	leases    *leases
-	members   *subscriberSet
-	channel   channel
-	metrics   *metrics
-	logger    *slog.Logger
+	cfg          Config
+	directory    Directory
+	presence     Presence
+	limiter      *connectionLimiter
+	subscribers  *subscriberSet
+	localChannel localChannel
+	metrics      *metrics
+	logger       *slog.Logger
 
 	draining            atomic.Bool  // this node refuses connections
 	presenceUnavailable atomic.Bool  // the last presence update failed
@@ -67,8 +67,8 @@ type cluster struct {
 	worstLag            hourlyLag    // used by publishPresence only
 }
 
-// channel has the subscribers and streams of this node; *Fanout implements it.
-type channel interface {
+// localChannel has the subscribers and streams of this node; *Fanout implements it.
+type localChannel interface {
 	// disconnect closes a subscriber with a close frame.
 	disconnect(s *subscriber, d conn.Disconnect)
 	// takeWorstLag returns the longest delivery lag since the last call. It returns false while
@@ -81,7 +81,7 @@ func (c *cluster) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
 
-	view := presenceState{publishAll: true}
+	update := presenceUpdate{publishAll: true}
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
@@ -93,40 +93,41 @@ func (c *cluster) publishPresence(ctx context.Context) {
 		case <-ticker.C:
 		}
 
-		removed := c.members.takeRemoved()
-		idle := len(removed) == 0 && c.members.count() == 0 && !view.publishAll && !c.presenceUnavailable.Load()
+		removed := c.subscribers.takeRemoved()
+		idle := len(removed) == 0 && c.subscribers.countConnected() == 0 && !update.publishAll &&
+			!c.presenceUnavailable.Load()
 		if !idle || turn%renewEvery == 0 {
-			c.recordResult(c.publishChanges(ctx, &view, removed))
+			c.recordResult(c.publishChanges(ctx, &update, removed))
 		}
 
 		c.reportDeliveryLag(ctx, time.Now())
-		c.leases.releaseLeases(ctx, removed)
-		for _, s := range c.leases.renewLeases(ctx, c.members.all(), turn%renewEvery != 0) {
-			c.channel.disconnect(s, DisconnectReplaced)
+		c.limiter.releaseLeases(ctx, removed)
+		for _, s := range c.limiter.renewLeases(ctx, c.subscribers.listConnected(), turn%renewEvery != 0) {
+			c.localChannel.disconnect(s, DisconnectReplaced)
 		}
 	}
 }
 
-// presenceState decides whether the next update replaces all entries of this
+// presenceUpdate decides whether the next update replaces all entries of this
 // node.
-type presenceState struct {
+type presenceUpdate struct {
 	mismatched bool // the stored count differed in the last update
 	publishAll bool // publish all connections in the next update
 }
 
 // publishChanges stores the changes since the last update, or all connections, and reads the
 // number of connections of the other nodes.
-func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*subscriber) error {
-	ids := make([]string, len(left))
-	for i, s := range left {
+func (c *cluster) publishChanges(ctx context.Context, update *presenceUpdate, removed []*subscriber) error {
+	ids := make([]string, len(removed))
+	for i, s := range removed {
 		ids[i] = s.id
 	}
 
-	all := c.members.all()
+	all := c.subscribers.listConnected()
 	var changed []Client
 	for _, s := range all {
 		client := s.presenceClient()
-		if v.publishAll || client.LastPing != s.publishedPong {
+		if update.publishAll || client.LastPing != s.publishedPong {
 			s.publishedPong = client.LastPing
 			changed = append(changed, client)
 		}
@@ -135,16 +136,16 @@ func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 
-	total, err := c.presence.Publish(ctx, c.cfg.NodeID, changed, ids, v.publishAll)
+	total, err := c.presence.Publish(ctx, c.cfg.NodeID, changed, ids, update.publishAll)
 	if err != nil {
-		v.publishAll = true
+		update.publishAll = true
 		return err
 	}
 
 	// Concurrent connects can make one count differ; lost entries make two in a row
 	// differ.
 	off := total != len(all)
-	v.publishAll, v.mismatched = off && v.mismatched, off
+	update.publishAll, update.mismatched = off && update.mismatched, off
 	nodes, connections, err := c.presence.Others(ctx, c.cfg.NodeID)
 	if err == nil {
 		c.otherNodes.Store(int64(nodes))
@@ -190,7 +191,7 @@ const (
 // Health returns the node's status and the number of connections of the
 // cluster, or of this node while Redis is unavailable. It does no I/O.
 func (c *cluster) Health(context.Context) (Status, int) {
-	here, others := c.members.count(), int(c.otherConnections.Load())
+	here, others := c.subscribers.countConnected(), int(c.otherConnections.Load())
 	switch {
 	case c.draining.Load():
 		return StatusDraining, here + others
@@ -211,7 +212,7 @@ func (c *cluster) Stats(ctx context.Context, caller *identity.Principal) []Clien
 		clients = nil
 	}
 
-	for _, s := range c.members.all() {
+	for _, s := range c.subscribers.listConnected() {
 		clients = append(clients, s.presenceClient())
 	}
 

@@ -88,35 +88,35 @@ func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	return all.Val(), nil
 }
 
-// summary returns the key of a hash with the number of connections of each node, their
+// summaryKey returns the key of a hash with the number of connections of each node, their
 // sum, and the number of nodes. It expires after summaryTTL.
-func (p *RedisPresence) summary() string { return p.Prefix + "fanout:summary" }
+func (p *RedisPresence) summaryKey() string { return p.Prefix + "fanout:summary" }
 
 const (
 	summaryNodes       = "nodes"
 	summaryConnections = "connections"
-	summaryNode        = "node:" // followed by the node's name
+	summaryNodePrefix  = "node:" // followed by the node's name
 )
 
 // Others implements Presence. The first node that finds no summary counts for all
 // nodes, so that the load on Redis grows linearly with the number of nodes instead of
 // quadratically.
 func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connections int, err error) {
-	var of struct {
+	var total struct {
 		Nodes       int `redis:"nodes"`
 		Connections int `redis:"connections"`
 	}
-	stored := p.Client.HMGet(ctx, p.summary(), summaryNodes, summaryConnections, summaryNode+node)
-	if err := stored.Scan(&of); err != nil {
+	stored := p.Client.HMGet(ctx, p.summaryKey(), summaryNodes, summaryConnections, summaryNodePrefix+node)
+	if err := stored.Scan(&total); err != nil {
 		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
-	if of.Nodes == 0 {
+	if total.Nodes == 0 {
 		return p.summarize(ctx, node)
 	}
 
 	own, listed := stored.Val()[2].(string)
 	if !listed {
-		return of.Nodes, of.Connections, nil
+		return total.Nodes, total.Connections, nil
 	}
 
 	here, err := strconv.Atoi(own)
@@ -124,7 +124,7 @@ func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connect
 		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
 
-	return of.Nodes - 1, of.Connections - here, nil
+	return total.Nodes - 1, total.Connections - here, nil
 }
 
 // summarize counts the connections of each node, stores the summary, and returns the
@@ -150,7 +150,7 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	fields := make([]any, 0, 2*len(all)+4)
 	for i, name := range all {
 		n := int(lengths[i].Val())
-		fields = append(fields, summaryNode+name, n)
+		fields = append(fields, summaryNodePrefix+name, n)
 		if name == node {
 			here += n
 			continue
@@ -163,9 +163,9 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	fields = append(fields, summaryNodes, len(all), summaryConnections, here+connections)
 	// As a transaction: a summary without its expiry would be taken for current for ever.
 	pipe = p.Client.TxPipeline()
-	pipe.Del(ctx, p.summary())
-	pipe.HSet(ctx, p.summary(), fields...)
-	pipe.PExpire(ctx, p.summary(), summaryTTL)
+	pipe.Del(ctx, p.summaryKey())
+	pipe.HSet(ctx, p.summaryKey(), fields...)
+	pipe.PExpire(ctx, p.summaryKey(), summaryTTL)
 	_, err = pipe.Exec(ctx)
 	if err != nil {
 		return 0, 0, fmt.Errorf("storing the counts of connections: %w", err)
@@ -209,7 +209,7 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 	pipe := p.Client.Pipeline()
 	pipe.Del(ctx, p.connectionsKey(node))
 	pipe.ZRem(ctx, p.nodesKey(), node)
-	pipe.Del(ctx, p.summary())
+	pipe.Del(ctx, p.summaryKey())
 	_, err := pipe.Exec(ctx)
 	return err
 }
@@ -223,7 +223,7 @@ const (
 )
 
 // lagPrefix returns the prefix of the keys of delivery lag. In a Redis Cluster they
-// share a hash slot, so that a Redis node which loses data loses all of them: lagSince
+// share a hash slot, so that a Redis node which loses data loses all of them: lagSinceKey
 // never outlives reports.
 func (p *RedisPresence) lagPrefix() string {
 	_, cluster := p.Client.(*redis.ClusterClient)
@@ -237,16 +237,16 @@ func (p *RedisPresence) lagKey(hour time.Time) string {
 	return p.lagPrefix() + strconv.FormatInt(hour.Unix(), 10)
 }
 
-// lagSince returns the key of the time, in Unix milliseconds, from which reports are
+// lagSinceKey returns the key of the time, in Unix milliseconds, from which reports are
 // complete, except for lagSettle after it. The key is missing after Redis has lost its
 // data.
-func (p *RedisPresence) lagSince() string { return p.lagPrefix() + "since" }
+func (p *RedisPresence) lagSinceKey() string { return p.lagPrefix() + "since" }
 
 // ReportLag implements Presence. It stores a hash per hour, from node to milliseconds.
 func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error {
 	pipe := p.Client.Pipeline()
-	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagTTL)
-	pipe.PExpire(ctx, p.lagSince(), lagTTL)
+	pipe.SetNX(ctx, p.lagSinceKey(), time.Now().UnixMilli(), lagTTL)
+	pipe.PExpire(ctx, p.lagSinceKey(), lagTTL)
 	// Rounded up, so that a rewind by it never begins too late.
 	pipe.HSet(ctx, p.lagKey(hour), node, lag.Milliseconds()+1)
 	pipe.PExpire(ctx, p.lagKey(hour), lagTTL)
@@ -267,7 +267,7 @@ func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.D
 	}
 
 	pipe := p.Client.Pipeline()
-	since := pipe.Get(ctx, p.lagSince())
+	since := pipe.Get(ctx, p.lagSinceKey())
 
 	var hours []*redis.StringSliceCmd
 	for hour := first; !hour.After(to); hour = hour.Add(time.Hour) {

@@ -26,6 +26,7 @@ type offsetLookup struct {
 	swept      int // answers left after the last removal of expired ones
 }
 
+// offsetAnswer has what a question asked for: one or two numbers, offsets but for normalizedBefore.
 type offsetAnswer struct {
 	first, second int64
 	expires       time.Time

@@ -17,14 +17,14 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	const partitions, clients = 256, 150
 	log, directory, presence := newMemoryLog(partitions), newDirectory(), newPresence()
 	began := time.Now().Add(-time.Hour)
-	presence.spoken(began)
+	presence.reportAllHours(began)
 
 	for p := range partitions {
 		log.putAt(p, "other", event.QueueCall, began, began, int64(p))
 	}
 
 	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute),
-		runNode(5000, 5000+clients)...)
+		sourceOffsets(5000, 5000+clients)...)
 	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")

@@ -16,14 +16,14 @@ import (
 type partitionStream struct {
 	f         *Fanout
 	partition int
-	strings   interner
+	interned  interner
 	reader    kafka.Source
 	first     firstRead // set by openStream, used by run
 
-	// live is the position up to which events were delivered to live subscribers.
+	// livePosition is the position up to which events were delivered to live subscribers.
 	// Writers hold index.mu (for reading) and mu; readers hold index.mu for writing,
 	// or mu.
-	live position
+	livePosition position
 
 	mu          sync.Mutex    // taken after index.mu; no lock is taken while it is held
 	topicID     kafka.TopicID // of the log that was read; zero: nothing was read
@@ -48,7 +48,8 @@ type firstRead struct {
 // newStream returns a stream that follows partition from next, the end of the log at
 // the time began. The stream has no reader yet.
 func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitionStream {
-	s := &partitionStream{f: f, partition: partition, live: positionAt(next), lag: deliveryLag{caughtUpAt: time.Now()}}
+	s := &partitionStream{f: f, partition: partition, livePosition: positionAt(next),
+		lag: deliveryLag{caughtUpAt: time.Now()}}
 	s.ring.reset(next, began)
 	return s
 }
@@ -155,7 +156,8 @@ func (s *partitionStream) run(ctx context.Context) {
 		}
 
 		if err != nil { // continue with the same reader, which has the epoch of the last record
-			s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", s.live.next, "error", err)
+			s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", s.livePosition.next,
+				"error", err)
 			s.f.metrics.streamErrors.WithLabelValues("read").Inc()
 			retry.Sleep(ctx, time.Second)
 			continue
@@ -191,7 +193,7 @@ func (s *partitionStream) setLogAndSkipOld(records []kafka.Record) []kafka.Recor
 // epoch and source offset of the position.
 func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	n := 0
-	for n < len(records) && records[n].Offset < s.live.next {
+	for n < len(records) && records[n].Offset < s.livePosition.next {
 		n++
 	}
 
@@ -200,14 +202,14 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	}
 
 	before := &records[n-1]
-	at := position{s.live.next, s.live.source, before.LeaderEpoch}
+	at := position{s.livePosition.next, s.livePosition.source, before.LeaderEpoch}
 	p, err := event.ParsePosition(string(before.Header(event.HeaderPosition)))
 	if err == nil {
 		at.source = max(at.source, p.Packed())
 	}
 
 	s.dropCacheOnNewEpoch(at.epoch)
-	s.setLive(at)
+	s.setLivePosition(at)
 	return records[n:]
 }
 
@@ -216,18 +218,18 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 // the position while this node was behind. It does the same if the epoch of the
 // position is unknown.
 func (s *partitionStream) dropCacheOnNewEpoch(epoch int32) {
-	if epoch != s.live.epoch {
+	if epoch != s.livePosition.epoch {
 		s.f.history.forget(s.partition)
 		s.f.lookups.clear()
 	}
 }
 
-func (s *partitionStream) setLive(at position) {
+func (s *partitionStream) setLivePosition(at position) {
 	s.f.index.mu.RLock()
 	defer s.f.index.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = at
+	s.livePosition = at
 }
 
 // skipGap moves the stream's position behind a gap in the log and disconnects the
@@ -240,7 +242,7 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.gapCount.Add(1) // before anything else changes: see register
 	s.f.history.recordGap(s.partition, gap)
 	s.f.lookups.clear()
-	s.setLive(position{gap.Resume, -1, gap.LeaderEpoch})
+	s.setLivePosition(position{gap.Resume, -1, gap.LeaderEpoch})
 
 	s.mu.Lock()
 	if gap.Kind == kafka.GapRecreated {
@@ -259,7 +261,7 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	}
 
 	s.f.gapCount.Add(1) // for subscribers admitted with outdated look-ups since the first increment
-	for _, sub := range s.f.subscribers.all() {
+	for _, sub := range s.f.subscribers.listConnected() {
 		if sub.mayFollow(s.partition) {
 			s.f.disconnect(sub, DisconnectEventsLost)
 		}
@@ -271,7 +273,7 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 // deliver delivers records to the live subscribers that match.
 func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	sampled := s.f.traces.startSpans(records)
-	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
+	b, bad := newBatch(records, &s.interned, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
 		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad,
@@ -279,8 +281,8 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	}
 
 	s.f.ensureAccountsLoaded(ctx, b)
-	s.f.newestOffsets.record(s.partition, s.live.next, records)
-	b.markRepeats(s.live.source)
+	s.f.newestOffsets.record(s.partition, s.livePosition.next, records)
+	b.markRepeats(s.livePosition.source)
 	last := len(b.frames) - 1
 	if last >= 0 {
 		s.dropCacheOnNewEpoch(b.frames[last].epoch)
@@ -289,7 +291,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	b.readAt = time.Now()
 	s.mu.Lock()
 	s.ring.maxBytes = s.f.ringShare.Load()
-	// Before the delivery moves live: goLive takes from the ring what lies below it.
+	// Before the delivery moves livePosition: goLive takes from the ring what lies below it.
 	s.ring.add(b)
 	s.mu.Unlock()
 
@@ -324,7 +326,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		}
 	}
 
-	s.f.traces.dispatched(sampled)
+	s.f.traces.recordDispatched(sampled)
 	s.f.metrics.events.Add(float64(len(b.frames)))
 }
 
@@ -344,7 +346,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 	tree := s.f.directory.Tree()
 	var path []string
 	repeats, matches := 0, 0
-	at := position{next, s.live.source, s.live.epoch}
+	at := position{next, s.livePosition.source, s.livePosition.epoch}
 
 	for i := range frames {
 		m := &frames[i]
@@ -360,7 +362,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 		path = tree.AppendPath(path[:0], m.account)
 		x.match(m, path, func(sub *subscriber) {
 			// One that is about to join the partition gets these events by the replay of its join.
-			if sub.replaying.Load() || !sub.partitions.follows.has(s.partition) {
+			if sub.replaying.Load() || !sub.partitions.interest.has(s.partition) {
 				return
 			}
 
@@ -377,7 +379,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 	}
 
 	s.mu.Lock()
-	s.live = at
+	s.livePosition = at
 	s.mu.Unlock()
 
 	s.f.metrics.countMatches(matches, repeats)
@@ -389,7 +391,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 func (s *partitionStream) liveOffset() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.live.next
+	return s.livePosition.next
 }
 
 // deliveredPosition returns the position up to which events were delivered to live
@@ -397,7 +399,7 @@ func (s *partitionStream) liveOffset() int64 {
 func (s *partitionStream) deliveredPosition() kafka.LogPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return kafka.LogPosition{TopicID: s.topicID, Offset: s.live.next, LeaderEpoch: s.live.epoch}
+	return kafka.LogPosition{TopicID: s.topicID, Offset: s.livePosition.next, LeaderEpoch: s.livePosition.epoch}
 }
 
 // readAt returns when the record at an offset was read, if the ring still has it.

@@ -73,7 +73,7 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 			t.Errorf("%d clients, %v", len(clients), err)
 		}
 
-		if life := client.PTTL(t.Context(), p.summary()).Val(); life > summaryTTL || life == -1 {
+		if life := client.PTTL(t.Context(), p.summaryKey()).Val(); life > summaryTTL || life == -1 {
 			t.Errorf("the summary lives %v", life)
 		}
 
@@ -129,7 +129,7 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 		}
 
 		if all, isCluster := client.(*redis.ClusterClient); isCluster {
-			at, err := all.MasterForKey(t.Context(), p.lagSince())
+			at, err := all.MasterForKey(t.Context(), p.lagSinceKey())
 			if err != nil {
 				t.Fatal(err)
 			}

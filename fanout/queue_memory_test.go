@@ -17,14 +17,14 @@ func (*blockedTransport) sendQueued(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
-	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked,
+	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, queueOwner: blocked,
 		connectedAt: time.Now(),
 		principal:   &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
 	s.lastSeen.Store(time.Now().Unix())
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType,
 		names: event.EveryName})
 	f.subscribers.add(s)
-	s.partitions.follows.add(0)
+	s.partitions.interest.add(0)
 	f.index.add(s)
 
 	return s
@@ -47,7 +47,7 @@ func heapInUse() uint64 {
 func deliverSparse(t *testing.T, s *partitionStream, batches, distance int, account func(int) string) {
 	t.Helper()
 	for range batches {
-		s.live = positionAt(0)
+		s.livePosition = positionAt(0)
 		s.deliver(t.Context(), benchRecords(1000, func(i int) string {
 			if i%distance == 0 {
 				return account(i / distance)
@@ -122,7 +122,7 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 		}
 	}
 
-	if left := s.f.subscribers.count(); left == 0 || left == 200 {
+	if left := s.f.subscribers.countConnected(); left == 0 || left == 200 {
 		t.Errorf("%d of 200 subscribers are left", left)
 	}
 }
@@ -134,7 +134,7 @@ func TestSharedFramesCountOnceForTheNode(t *testing.T) {
 	}
 	s.deliver(t.Context(), benchRecords(100, func(int) string { return "shop" }))
 	s.f.sweepOnce(t.Context(), time.Now())
-	if left := s.f.subscribers.count(); left != 2000 {
+	if left := s.f.subscribers.countConnected(); left != 2000 {
 		t.Errorf("%d of 2000 subscribers that share 100 events are left", left)
 	}
 }

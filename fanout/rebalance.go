@@ -34,17 +34,17 @@ func (c *cluster) rebalance(ctx context.Context) {
 			continue
 		}
 
-		size := clusterSize{nodes: 1 + int(c.otherNodes.Load()), here: c.members.count(),
+		size := clusterSize{nodes: 1 + int(c.otherNodes.Load()), here: c.subscribers.countConnected(),
 			others: int(c.otherConnections.Load())}
 		began := !r.active()
-		moving := r.nextToDisconnect(time.Now(), size, c.members.all)
+		moving := r.nextToDisconnect(time.Now(), size, c.subscribers.listConnected)
 
 		if began && r.active() {
 			c.logger.Info("rebalance started", "nodes", size.nodes, "connections", size.here, "excess", size.excess(0))
 		}
 
 		for _, s := range moving {
-			c.channel.disconnect(s, DisconnectRebalance)
+			c.localChannel.disconnect(s, DisconnectRebalance)
 		}
 
 		c.metrics.rebalanced.Add(float64(len(moving)))
@@ -71,7 +71,7 @@ type rebalancer struct {
 
 	due        time.Time     // of the next round; zero: none
 	startedAt  time.Time     // of the present round
-	size       int           // connections at its beginning
+	size       int           // connections of this node at its beginning
 	takenCount int           // connections taken from waiting in this round
 	account    string        // account of the last connection taken
 	waiting    []*subscriber // connections of the round, ordered by account; empty: no round

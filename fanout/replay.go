@@ -33,7 +33,7 @@ type replay struct {
 	f        *Fanout
 	sub      *subscriber
 	sources  []*replaySource
-	pending  []*replaySource // those with a message to deliver: a heap ordered by head
+	heap     []*replaySource // those with a message to deliver, ordered by head
 	skipGaps bool            // continue after damaged records: since=earliest
 
 	filter        *filter        // of sub, as of the last refresh
@@ -48,7 +48,7 @@ type replaySource struct {
 	stream   *partitionStream
 	position position // everything before it was delivered or skipped
 	after    event.ID
-	ahead    bool              // at must be checked when the stream has reached it
+	ahead    bool              // position must be checked when the stream has reached it
 	roundEnd kafka.LogPosition // of the round: the position that the stream had delivered
 
 	frames        []frame  // from position.next on; empty while not loaded
@@ -85,7 +85,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []replayStart, skipGaps bool)
 // addSources adds sources. A stream has ended only if the subscriber has disconnected.
 func (r *replay) addSources(starts []replayStart) {
 	for _, s := range starts {
-		stream := r.f.followed.stream(s.partition)
+		stream := r.f.followedPartitions.stream(s.partition)
 		if stream != nil {
 			r.sources = append(r.sources,
 				&replaySource{stream: stream, position: s.position, after: s.after, ahead: s.ahead})
@@ -187,9 +187,9 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 	return true, err
 }
 
-// chosenFrom returns the number of partitions at the last choice of the subscriber's
+// partitionCount returns the number of partitions at the last choice of the subscriber's
 // partitions.
-func (r *replay) chosenFrom() int {
+func (r *replay) partitionCount() int {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
 	return r.sub.partitions.partitionCount
@@ -198,7 +198,7 @@ func (r *replay) chosenFrom() int {
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if
 // the log was truncated before the position since.
 func (r *replay) checkArrival(ctx context.Context, s *replaySource) error {
-	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.position, r.filter, r.chosenFrom())
+	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.position, r.filter, r.partitionCount())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
 			Offset: s.position.next, Resume: s.roundEnd.Offset, LeaderEpoch: kafka.UnknownEpoch}
@@ -240,7 +240,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 
 	left := int64(0)
 	for _, s := range r.sources {
-		s.roundEnd = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
+		s.roundEnd = kafka.LogPosition{Offset: s.stream.livePosition.next, LeaderEpoch: s.stream.livePosition.epoch}
 		if s.position.next > s.roundEnd.Offset || s.ahead {
 			return false, nil
 		}
@@ -262,7 +262,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	}
 
 	for _, s := range r.sources {
-		s.position.epoch = s.stream.live.epoch // unknown after a start by time
+		s.position.epoch = s.stream.livePosition.epoch // unknown after a start by time
 	}
 
 	r.trackPositions()

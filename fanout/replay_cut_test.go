@@ -74,7 +74,7 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 				directory := newDirectory()
 				log := &changedLog{memoryLog: newMemoryLog(1), changed: make(chan struct{}),
 					notice: make(chan struct{})}
-				log.put(0, "root", event.QueueCall, runNode(0, 1000)...)
+				log.put(0, "root", event.QueueCall, sourceOffsets(0, 1000)...)
 				n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory,
 					newPresence(), false)
 				token := directory.token("root", nil, nil)
@@ -90,7 +90,7 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 				since := ""
 				changeOnce := sync.OnceFunc(func() {
 					change(log.memoryLog)
-					log.put(0, "root", event.QueueCall, runNode(10_000, 11_500)...)
+					log.put(0, "root", event.QueueCall, sourceOffsets(10_000, 11_500)...)
 					close(log.changed)
 				})
 
@@ -147,7 +147,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	close(log.changed)
 
 	for p := range 2 {
-		log.put(p, "root", event.QueueCall, runNode(0, 100)...)
+		log.put(p, "root", event.QueueCall, sourceOffsets(0, 100)...)
 	}
 
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
@@ -157,11 +157,11 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	log.recreate()
 
 	for p := range 2 {
-		log.put(p, "root", event.QueueCall, runNode(1000, 1200)...)
+		log.put(p, "root", event.QueueCall, sourceOffsets(1000, 1200)...)
 	}
 
 	eventually(t, "the stream of partition 1 is in the new log", func() bool {
-		return n.followed.stream(1).liveOffset() == 200
+		return n.followedPartitions.stream(1).liveOffset() == 200
 	})
 	c := n.dial(t, token, "cursor=true&since=earliest")
 	if e := c.closed(); e.Code != DisconnectEventsLost.Code {
@@ -170,7 +170,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 
 	close(log.notice)
 	eventually(t, "the stream of partition 0 is in the new log", func() bool {
-		return n.followed.stream(0).liveOffset() == 200
+		return n.followedPartitions.stream(0).liveOffset() == 200
 	})
 	n.dial(t, token, "cursor=true&since=earliest").numbers(400)
 }

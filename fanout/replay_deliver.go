@@ -75,17 +75,18 @@ func (r *replay) schedule(ctx context.Context) {
 func (r *replay) trackPositions() {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
-	if r.sub.tracker == nil {
+	if r.sub.cursorTracker == nil {
 		return
 	}
 	for _, s := range r.sources {
-		r.sub.tracker.advance(s.stream.partition, s.position)
+		r.sub.cursorTracker.advance(s.stream.partition, s.position)
 	}
 }
 
 // releaseFrames drops references to frames before a wait.
 func (r *replay) releaseFrames() { r.releaseOthers(nil) }
 
+// releaseOthers drops the references of all sources but one.
 func (r *replay) releaseOthers(but *replaySource) {
 	for _, s := range r.sources {
 		if s != but {

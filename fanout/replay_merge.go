@@ -11,7 +11,7 @@ import (
 // merge delivers the events between the sources' positions and bounds. With wait it
 // pauses while the client's queue is half full.
 func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
-	r.pending = r.pending[:0]
+	r.heap = r.heap[:0]
 	for _, s := range r.sources {
 		found, err := r.seekNext(ctx, s, load)
 		if err != nil {
@@ -19,16 +19,16 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 		}
 
 		if found {
-			r.pending = append(r.pending, s)
+			r.heap = append(r.heap, s)
 		}
 	}
 
-	for i := len(r.pending)/2 - 1; i >= 0; i-- {
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
 		r.siftDown(i)
 	}
 
-	for len(r.pending) > 0 {
-		s, next := r.pending[0], r.secondHead()
+	for len(r.heap) > 0 {
+		s, next := r.heap[0], r.secondHead()
 		found, err := true, error(nil)
 		// While its messages come before those of the others, no step of the heap is needed.
 		for found && s.head <= next {
@@ -45,12 +45,12 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 		}
 
 		if !found {
-			last := len(r.pending) - 1
-			r.pending[0], r.pending[last] = r.pending[last], nil
-			r.pending = r.pending[:last]
+			last := len(r.heap) - 1
+			r.heap[0], r.heap[last] = r.heap[last], nil
+			r.heap = r.heap[:last]
 		}
 
-		if len(r.pending) > 1 {
+		if len(r.heap) > 1 {
 			r.siftDown(0)
 		}
 	}
@@ -62,7 +62,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 func (r *replay) secondHead() event.ID {
 	next := event.ID(math.MaxInt64)
 	// In a heap, the second lowest is one of the two below the first.
-	for _, s := range r.pending[1:max(1, min(3, len(r.pending)))] {
+	for _, s := range r.heap[1:max(1, min(3, len(r.heap)))] {
 		next = min(next, s.head)
 	}
 	return next
@@ -72,8 +72,8 @@ func (r *replay) secondHead() event.ID {
 func (r *replay) siftDown(i int) {
 	for {
 		low := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(r.pending); child++ {
-			if r.pending[child].head < r.pending[low].head {
+		for child := 2*i + 1; child <= 2*i+2 && child < len(r.heap); child++ {
+			if r.heap[child].head < r.heap[low].head {
 				low = child
 			}
 		}
@@ -82,7 +82,7 @@ func (r *replay) siftDown(i int) {
 			return
 		}
 
-		r.pending[i], r.pending[low] = r.pending[low], r.pending[i]
+		r.heap[i], r.heap[low] = r.heap[low], r.heap[i]
 		i = low
 	}
 }
@@ -156,7 +156,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		if !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom()) {
+		if !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitionCount()) {
 			return true
 		}
 		if r.skipGaps {
@@ -165,7 +165,7 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 
 		return r.skipGaps
 	case kafka.GapExpired:
-		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
+		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitionCount())
 	}
 
 	return false

@@ -1,10 +1,7 @@
 package fanout
 
 import (
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -24,7 +21,7 @@ func TestPlainIDLosesNothingWhenTheConnectionBreaksDuringCatchUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, directory, presence := newMemoryLog(partitions), newDirectory(), newPresence()
 			began := time.Now().Add(-time.Hour)
-			presence.spoken(began.Add(-time.Hour))
+			presence.reportAllHours(began.Add(-time.Hour))
 			nodes := []*node{
 				startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory,
 					presence, false),
@@ -90,7 +87,7 @@ func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 	n := startNode(t, Config{Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(),
 		false)
 	token := directory.token("root", nil, nil)
-	log.put(1, "root", event.QueueCall, runNode(0, backlog)...)
+	log.put(1, "root", event.QueueCall, sourceOffsets(0, backlog)...)
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(1)
 	watch := n.dial(t, token, "")
@@ -106,7 +103,7 @@ func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 // that events are gone. All there is can still be had.
 func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	ids := log.put(0, "root", event.QueueCall, runNode(0, 1000)...)
+	ids := log.put(0, "root", event.QueueCall, sourceOffsets(0, 1000)...)
 	log.damage(0, 500, 510)
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
@@ -142,7 +139,7 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 		n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
-		ids := log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+		ids := log.put(0, "root", event.QueueCall, sourceOffsets(0, 600)...)
 		keep.numbers(600)
 		log.put(0, "root", event.QueueCall, 10, 11, 12, 600)
 		keep.numbers(1)
@@ -154,7 +151,7 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 
 	t.Run("the stream began at the repeat", func(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
-		ids := log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+		ids := log.put(0, "root", event.QueueCall, sourceOffsets(0, 600)...)
 		n := startNode(t, Config{}, log, directory, newPresence(), false)
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
@@ -176,8 +173,8 @@ func TestReplayFollowsTheAccountTree(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{HistoryBytes: 1 << 20, Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log,
 		directory, newPresence(), false)
-	log.put(0, "shop", event.QueueCall, runNode(0, events)...)
-	log.put(0, "stall", event.QueueCall, runNode(events, events+10)...)
+	log.put(0, "shop", event.QueueCall, sourceOffsets(0, events)...)
+	log.put(0, "stall", event.QueueCall, sourceOffsets(events, events+10)...)
 	sub := n.dial(t, directory.token("shop", nil, nil), "since=earliest")
 	sub.numbers(1)
 
@@ -190,61 +187,4 @@ func TestReplayFollowsTheAccountTree(t *testing.T) {
 	if got := sub.numbers(events + 9); got[len(got)-1] != events+9 {
 		t.Errorf("the last is %d", got[len(got)-1])
 	}
-}
-
-// heap returns the bytes that the process holds after a collection.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads half a gigabyte")
-	}
-
-	const partitions, limit, slack = 4, 8 << 20, 6 << 20
-	log, directory := newMemoryLog(partitions), newDirectory()
-	pad := fmt.Sprintf("%0100000d", 0)
-	began := time.Now().Add(-time.Hour)
-
-	for n := range 200 {
-		for p := range partitions {
-			at := began.Add(time.Duration(n) * time.Second)
-			log.putAt(p, "root", event.QueueCall, at, at, int64(n))
-			r := &log.partitions[p][n]
-			var m map[string]json.RawMessage
-			if err := json.Unmarshal(r.Value, &m); err != nil {
-				t.Fatal(err)
-			}
-
-			id, _ := event.ParseID(string(m["id"][1 : len(m["id"])-1]))
-			r.Value = (&event.Message{ID: id, Type: event.QueueCall, AccountID: "root",
-				Data:     fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, pad),
-				Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc"}}).Append(nil)
-		}
-	} // 80 MB
-
-	n := startNode(t, Config{HistoryBytes: limit, Settings: Settings{RingBytes: 1, QueueBytes: 256 << 10}}, log,
-		directory, newPresence(), false)
-	token := directory.token("root", nil, nil)
-	n.dial(t, token, "")
-	before := heap()
-	stalled := n.dial(t, token, "since=earliest") // its replay stays, and with it the chunks
-	if err := stalled.ws.NetConn().(interface{ SetReadBuffer(int) error }).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
-
-	sub := n.dial(t, token, "since=earliest")
-	sub.numbers(partitions * 200)
-	if held := int64(heap()) - int64(before); held > limit+slack {
-		t.Errorf("%d bytes held with a limit of %d", held, limit)
-	}
-
-	_ = sub.ws.Close()
-	_ = stalled.ws.Close()
-	eventually(t, "history is freed", func() bool { return int64(heap())-int64(before) < slack/2 })
 }

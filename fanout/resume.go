@@ -16,15 +16,15 @@ const Earliest = "earliest"
 
 // resumer finds the positions from which a client that resumes continues.
 type resumer struct {
-	log               Log
-	logIdentity       *logIdentity
-	lookups           *offsetLookup
-	history           *history
-	followed          *followedPartitions
-	accountPartitions *accountPartitions
-	newestOffsets     *newestAccountOffsets
-	directory         Directory
-	presence          Presence // has the delivery lag of the other nodes
+	log                Log
+	logIdentity        *logIdentity
+	lookups            *offsetLookup
+	history            *kafkaHistory
+	followedPartitions *followedPartitions
+	accountPartitions  *accountPartitions
+	newestOffsets      *newestAccountOffsets
+	directory          Directory
+	presence           Presence // has the delivery lag of the other nodes
 }
 
 // parseResume decodes since; "" is the zero value. It returns fault.KindInvalid for a
@@ -82,7 +82,7 @@ func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) err
 // pastPartitions returns the partitions that a client reads from an offset before
 // their completion: any account may have events in them.
 func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
-	late := r.accountPartitions.completions()
+	late := r.accountPartitions.lateCompletions()
 	if len(late) == 0 || !at.resumes() {
 		return set, nil
 	}
@@ -167,7 +167,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 			}
 		}
 
-		st := r.followed.stream(s.partition)
+		st := r.followedPartitions.stream(s.partition)
 		if !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
@@ -200,7 +200,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 func (r *resumer) rewindAll(ctx context.Context, starts []*replayStart, back rewindTimes) error {
 	var ask []*replayStart
 	for _, s := range starts {
-		offset, ok := r.followed.stream(s.partition).ringOffset(back)
+		offset, ok := r.followedPartitions.stream(s.partition).ringOffset(back)
 		s.position = positionAt(offset)
 		if !ok {
 			ask = append(ask, s)
@@ -208,7 +208,7 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*replayStart, back rew
 	}
 
 	return forEachStart(ctx, ask, func(ctx context.Context, s *replayStart) error {
-		st := r.followed.stream(s.partition)
+		st := r.followedPartitions.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
 		offset, err := r.rewindOffset(ctx, st, back)
 		s.position = positionAt(min(offset, read))
@@ -266,7 +266,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 func (r *resumer) rejectDamagedStarts(starts []replayStart, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
-		gap := r.history.gapAfter(s.partition, s.next, r.followed.stream(s.partition).liveOffset())
+		gap := r.history.gapAfter(s.partition, s.next, r.followedPartitions.stream(s.partition).liveOffset())
 		if gap != nil && r.gapMayAffect(flt, s.partition, gap.Offset, gap.Resume, 0) {
 			return goneError("events after this position are damaged")
 		}
@@ -277,7 +277,7 @@ func (r *resumer) rejectDamagedStarts(starts []replayStart, flt *filter) error {
 // startFromID continues after the event in its own partition. The other partitions start
 // earlier by the largest possible lag of any node at the time it sent the event.
 func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []replayStart, flt *filter) error {
-	own := r.followed.stream(id.Partition()) // nil: no longer followed
+	own := r.followedPartitions.stream(id.Partition()) // nil: no longer followed
 	m, err := r.findEvent(ctx, id, own)
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStrea
 		return nil, err
 	}
 
-	if m != nil && st.recordFirstOffset(offset, id) {
+	if m != nil && st.recordUniqueSince(offset, id) {
 		return m, nil
 	}
 
@@ -377,10 +377,10 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 	return nil, false
 }
 
-// recordFirstOffset records that the first record at or after the id's time has the offset.
+// recordUniqueSince records that the first record at or after the id's time has the offset.
 // It reports whether the offset is in the ring: then no earlier record has this id or
 // a later one.
-func (s *partitionStream) recordFirstOffset(offset int64, id event.ID) bool {
+func (s *partitionStream) recordUniqueSince(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -406,7 +406,7 @@ func (s *partitionStream) ringHolds(at position) bool {
 	if at.next < s.ring.first() || at.next > s.ring.nextOffset {
 		return false
 	}
-	if at.epoch == unknownEpoch || at.next == s.live.next && at.epoch == s.live.epoch {
+	if at.epoch == unknownEpoch || at.next == s.livePosition.next && at.epoch == s.livePosition.epoch {
 		return true
 	}
 

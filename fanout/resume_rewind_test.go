@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -9,40 +8,7 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/internal/kafka"
 )
-
-// heldLog is a log of which this node gets nothing of one partition while it
-// is held, as behind a broken network.
-type heldLog struct {
-	*memoryLog
-	partition int
-	free      chan struct{}
-}
-
-func (l heldLog) Read(cfg kafka.ReaderConfig) kafka.Source {
-	r := l.memoryLog.Read(cfg)
-	if cfg.Compacted || cfg.Partition != l.partition {
-		return r
-	}
-	return heldReader{r, l.free}
-}
-
-type heldReader struct {
-	kafka.Source
-	free chan struct{}
-}
-
-func (r heldReader) Idle() time.Time { return time.Time{} }
-
-func (r heldReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	select {
-	case <-r.free:
-		return r.Source.Read(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // A client of a node that lags on one partition has an id of another; on a
 // second node it must get what the first had not given it, and what it had
@@ -53,7 +19,7 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	sub := lagging.dial(t, token, "")
 	now := time.Now()
-	log.putAt(1, "root", event.QueueCall, now, now, runNode(0, 5)...)
+	log.putAt(1, "root", event.QueueCall, now, now, sourceOffsets(0, 5)...)
 
 	// The lagging node sees only partition 0, whose events are seconds newer.
 	ids := log.putAt(0, "root", event.QueueCall, now.Add(3*time.Second), now.Add(3*time.Second), 100, 101)
@@ -84,7 +50,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 				time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.followed.follow(t.Context(), set(0)); err != nil {
+			if err := f.followedPartitions.follow(t.Context(), set(0)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -102,7 +68,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 			log.mu.Unlock()
 
 			time.Sleep(2 * growthInterval)
-			if err := f.followed.follow(t.Context(), set(1)); err != nil {
+			if err := f.followedPartitions.follow(t.Context(), set(1)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -152,9 +118,10 @@ func checkLateNormalizer(t *testing.T, harm func(*memoryLog)) {
 		t.Fatal(err)
 	}
 
-	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
+	longSeen := now.Add(-time.Hour)
+	log.putAt(1, "root", event.QueueCall, longSeen, longSeen, sourceOffsets(0, 1500)...)
 	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
-	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)
+	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), sourceOffsets(1500, 2000)...)
 	harm(log)
 
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
@@ -175,29 +142,5 @@ func TestUnknownLatenessIsAMinute(t *testing.T) {
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
 	if got := sub.numbers(1); got[0] != 1 {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestProcessedAtIsTheMetadatas(t *testing.T) {
-	m := event.Message{ID: event.NextID(0, 0, 0), Type: event.Custom, AccountID: "a",
-		Data: []byte(`{"processed_at":5}`),
-		Metadata: event.Metadata{Source: `"processed_at":6`, OriginalFormat: "x", ProcessedAt: 1_795_000_000,
-			QueueID: `"processed_at":7`}}
-	if at, ok := processedAt(m.Append(nil)); !ok || at.Unix() != 1_795_000_000 {
-		t.Errorf("%v %v", at, ok)
-	}
-	if _, ok := processedAt([]byte(`{}`)); ok {
-		t.Error("found one where there is none")
-	}
-}
-
-// A stream is listed before its goroutine runs. A lag since the year 1 would be
-// reported for the whole hour, and overflow the rewind of every resume by id.
-func TestStreamThatDoesNotRunYetIsNotLate(t *testing.T) {
-	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
-	began := time.Now()
-	s := n.newStream(0, 0, began)
-	if lag := s.lag.takeWorst(time.Now()); lag < 0 || lag > time.Since(began) {
-		t.Errorf("lag %v", lag)
 	}
 }

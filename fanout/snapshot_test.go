@@ -1,102 +1,19 @@
 package fanout
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/internal/kafka"
 )
-
-// happening is one event of a contact center, as a normalizer writes it.
-type happening struct {
-	partition int
-	source    int64
-	at        time.Time
-	account   string
-	typ       event.Type
-	facts     event.Facts
-}
-
-// happen appends events and their state; one that came before is a repeat and
-// has the same bytes.
-func (l *memoryLog) happen(all ...happening) {
-	for _, e := range all {
-		l.happened(e)
-	}
-}
-
-// happened appends an event, and returns its id and its facts, which the state has completed.
-func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	s := &l.states[e.partition]
-	if s.fold == nil {
-		l.writeState(e.partition)
-	}
-
-	position := event.Position{Partition: e.partition, Offset: e.source}
-	r := kafka.Record{Topic: event.TopicEvents, Partition: e.partition}
-	for _, before := range l.partitions[e.partition] {
-		if string(before.Header(event.HeaderPosition)) == position.String() {
-			r = before
-		}
-	}
-
-	if r.Value == nil {
-		id = event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
-		told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
-		s.fold.Apply(&told)
-		facts = told.Facts
-		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
-			Data: json.RawMessage("{}"),
-			Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),
-				Facts: facts}}
-		memberOf := ""
-
-		if agent := s.fold.Find(state.Key{Account: e.account, Kind: state.Agent, ID: facts.AgentID}); agent != nil {
-			memberOf = strings.Join(agent.Queues, event.QueueSeparator)
-		}
-
-		r.Time, r.Value = time.UnixMilli(id.Milli()), m.Append(nil)
-		for _, h := range []struct{ key, value string }{
-			{event.HeaderType, string(e.typ)}, {event.HeaderAccount, e.account},
-			{event.HeaderOriginalFormat, "generic"}, {event.HeaderPosition, position.String()},
-			{event.HeaderName, string(facts.Name)}, {event.HeaderAgent, facts.AgentID},
-			{event.HeaderQueue, facts.QueueID}, {event.HeaderCall, facts.CallID}, {event.HeaderAgentQueues, memberOf},
-		} {
-			if h.value != "" {
-				r.Headers = append(r.Headers, kafka.Header{Key: h.key, Value: []byte(h.value)})
-			}
-		}
-	}
-
-	r.Offset = int64(len(l.partitions[e.partition]))
-	l.partitions[e.partition] = append(l.partitions[e.partition], r)
-	l.writeState(e.partition)
-	l.grown.Broadcast()
-
-	return id, facts
-}
-
-func loggedIn(account, agent string, source int64) happening {
-	return happening{source: source, at: time.Now(), account: account, typ: event.AgentLogin,
-		facts: event.Facts{Name: event.NameAgentLogin, AgentID: agent, State: event.Available}}
-}
 
 func (d *memoryDirectory) principal(t *testing.T, account string, accounts ...string) *identity.Principal {
 	t.Helper()
@@ -277,63 +194,6 @@ func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 	}
 }
 
-// gatedLog gives nothing of the state to its readers before the gate is open.
-type gatedLog struct {
-	*memoryLog
-	gate chan struct{}
-}
-
-func (l *gatedLog) Read(cfg kafka.ReaderConfig) kafka.Source {
-	r := l.memoryLog.Read(cfg)
-	if cfg.Topic != event.TopicState {
-		return r
-	}
-	return &gatedReader{r, l.gate}
-}
-
-type gatedReader struct {
-	kafka.Source
-	gate chan struct{}
-}
-
-func (r *gatedReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	select {
-	case <-r.gate:
-		return r.Source.Read(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// inBubble runs a node without a server, where time is free.
-func inBubble(t *testing.T, cfg Config,
-	test func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory)) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(10_000 * 24 * time.Hour) // ids begin in 2001
-		log, directory := newMemoryLog(1), newDirectory()
-		gate := make(chan struct{})
-		f, err := New(testConfig(cfg, "node"),
-			Deps{Log: &gatedLog{log, gate}, Auth: directory, Directory: directory, Presence: newPresence(),
-				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-
-		// What the test tells the log before it waits for the first time is there
-		// when the node starts.
-		go func() { done <- f.Run(ctx) }()
-		test(t, f, log, gate, directory)
-		stop()
-
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func agents(t *testing.T, f *Fanout, p *identity.Principal) []string {
 	t.Helper()
 	s, err := f.Snapshot(t.Context(), p)
@@ -499,57 +359,6 @@ func TestASnapshotAsksNoBroker(t *testing.T) {
 		})
 }
 
-// TestCallsVersionTellsWhatCallsInQueuesWouldReturn: whoever follows the calls of a large account reads them
-// when they have changed, not when its agents have.
-func TestCallsVersionTellsWhatCallsInQueuesWouldReturn(t *testing.T) {
-	inBubble(t, Config{},
-		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, _ *memoryDirectory) {
-			close(gate)
-			source := int64(0)
-			call := func(account string, name event.Name, s event.State) {
-				log.happen(happening{source: source, at: time.Now(), account: account, typ: event.QueueCall,
-					facts: event.Facts{Name: name, CallID: "c", QueueID: "sales", State: s}})
-				source++
-			}
-			visits := func(want int) int64 {
-				t.Helper()
-				time.Sleep(time.Second) // of the bubble: what was written is read
-				version := f.CallsVersion("root")
-				calls, err := f.CallsInQueues(t.Context(), "root")
-				if err != nil || len(calls) != want {
-					t.Fatalf("%d calls, %v, want %d", len(calls), err, want)
-				}
-				return version
-			}
-
-			log.happen(loggedIn("root", "7", 0))
-			source++
-			visits(0)
-			before := visits(0)
-
-			log.happen(loggedIn("root", "8", source))
-			source++
-			call("below", event.NameQueueCallEntered, event.Waiting)
-			if again := visits(0); again != before {
-				t.Errorf("agents and calls of others change the version from %d to %d", before, again)
-			}
-
-			call("root", event.NameQueueCallEntered, event.Waiting)
-			entered := visits(1)
-			call("root", event.NameQueueCallAbandoned, event.Ended)
-			if left := visits(0); entered == before || left == entered {
-				t.Errorf("versions %d, %d with a call, %d after it", before, entered, left)
-			}
-
-			before = f.CallsVersion("root")
-			time.Sleep(2 * stateLinger) // nobody asks, then the state is read again
-			_, _ = f.CallsInQueues(t.Context(), "root")
-			if again := visits(0); again == before {
-				t.Error("a reading from the beginning has the version of the one before")
-			}
-		})
-}
-
 func TestSnapshotFollowsNewPartitionsAndAccounts(t *testing.T) {
 	inBubble(t, Config{},
 		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
@@ -589,4 +398,102 @@ func mustSnapshot(t *testing.T, f *Fanout, p *identity.Principal) *Snapshot {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func TestASnapshotReadsThePartitionsOfItsAccounts(t *testing.T) {
+	log, directory := completeLog(8), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	log.normalizes()
+	e := loggedIn("kiosk", "7", 1)
+	e.partition = log.partitionWithout("kiosk")
+	log.place(e.partition, "kiosk")
+	log.happen(e)
+	want := set(log.partitionOf("kiosk"), e.partition)
+
+	var s *Snapshot
+	eventually(t, "the agent", func() bool {
+		var err error
+		s, err = n.Snapshot(t.Context(), directory.principal(t, "kiosk"))
+		return err == nil && len(s.Agents) == 1
+	})
+
+	at, err := parseSince(s.Cursor)
+	if err != nil || at.partitions != 8 || len(at.positions) != 2 || !want.has(at.positions[0].partition) ||
+		!want.has(at.positions[1].partition) {
+		t.Errorf("positions %v: %v", at.positions, err)
+	}
+
+	n.states.mu.Lock()
+	defer n.states.mu.Unlock()
+
+	for p := range n.states.views {
+		if !want.has(p) {
+			t.Errorf("partition %d is read", p)
+		}
+	}
+}
+
+// Calls that entered their queue at one time have the places that the platform told.
+func TestCallsThatEnteredAtOnceHaveThePlatformsPlaces(t *testing.T) {
+	all := newMergedEntries()
+	for id, entered := range map[string]struct {
+		ms    int64
+		place int32
+	}{"a": {5000, 3}, "b": {5000, 1}, "c": {5000, 2}, "d": {4999, 9}, "e": {6000, 0}} {
+		all.add(&state.Entry{AccountID: "acme", Kind: state.Call, ID: id, EnteredMS: entered.ms,
+			Facts: event.Facts{State: event.Waiting, QueueID: "q", CallID: id, Position: entered.place}})
+	}
+
+	s := &Snapshot{}
+	s.fill(all.live, &filter{})
+	got := map[string]int{}
+
+	for _, c := range s.Calls {
+		got[c.CallID] = c.Position
+	}
+
+	for id, want := range map[string]int{"d": 1, "b": 2, "c": 3, "a": 4, "e": 5} {
+		if got[id] != want {
+			t.Errorf("%s has the place %d, want %d", id, got[id], want)
+		}
+	}
+}
+
+// An agent that is paused in one of its queues is available, and counts there as on a break.
+func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
+	p := state.NewPartition()
+	member := func(n event.ID, name event.Name, queue string, said event.AgentSaid) {
+		said.Device = event.DeviceIdle
+		at := event.NextID(0, 1_795_169_700_000, 0) + n<<10
+		p.Apply(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
+			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &said}})
+	}
+
+	member(1, event.NameAgentQueueJoin, "support", event.AgentSaid{})
+	member(2, event.NameAgentQueueJoin, "sales", event.AgentSaid{})
+	member(3, event.NameAgentBreakStart, "support",
+		event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
+
+	all := newMergedEntries()
+	for _, e := range p.All() {
+		all.add(e)
+	}
+
+	s := &Snapshot{Timestamp: 1_795_169_701}
+	s.fill(all.live, &filter{})
+	if len(s.Agents) != 1 || s.Agents[0].State != event.Available {
+		t.Fatalf("agents %+v", s.Agents)
+	}
+
+	want := []SnapshotMembership{{QueueID: "support", State: event.Break, Reason: "paper", PausedSince: 1_795_169_700}}
+	if got := s.Agents[0].Memberships; !slices.Equal(got, want) {
+		t.Errorf("memberships %+v, want %+v", got, want)
+	}
+
+	for _, q := range s.Queues {
+		counts := map[string]event.State{"support": event.Break, "sales": event.Available}
+		if len(q.Agents) != 1 || q.Agents[counts[q.QueueID]] != 1 {
+			t.Errorf("%s counts %v", q.QueueID, q.Agents)
+		}
+	}
 }

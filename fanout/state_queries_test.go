@@ -148,3 +148,54 @@ func BenchmarkOneAgentOfTenThousand(b *testing.B) {
 		}
 	})
 }
+
+// TestCallsVersionTellsWhatCallsInQueuesWouldReturn: whoever follows the calls of a large account reads them
+// when they have changed, not when its agents have.
+func TestCallsVersionTellsWhatCallsInQueuesWouldReturn(t *testing.T) {
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, _ *memoryDirectory) {
+			close(gate)
+			source := int64(0)
+			call := func(account string, name event.Name, s event.State) {
+				log.happen(happening{source: source, at: time.Now(), account: account, typ: event.QueueCall,
+					facts: event.Facts{Name: name, CallID: "c", QueueID: "sales", State: s}})
+				source++
+			}
+			visits := func(want int) int64 {
+				t.Helper()
+				time.Sleep(time.Second) // of the bubble: what was written is read
+				version := f.CallsVersion("root")
+				calls, err := f.CallsInQueues(t.Context(), "root")
+				if err != nil || len(calls) != want {
+					t.Fatalf("%d calls, %v, want %d", len(calls), err, want)
+				}
+				return version
+			}
+
+			log.happen(loggedIn("root", "7", 0))
+			source++
+			visits(0)
+			before := visits(0)
+
+			log.happen(loggedIn("root", "8", source))
+			source++
+			call("below", event.NameQueueCallEntered, event.Waiting)
+			if again := visits(0); again != before {
+				t.Errorf("agents and calls of others change the version from %d to %d", before, again)
+			}
+
+			call("root", event.NameQueueCallEntered, event.Waiting)
+			entered := visits(1)
+			call("root", event.NameQueueCallAbandoned, event.Ended)
+			if left := visits(0); entered == before || left == entered {
+				t.Errorf("versions %d, %d with a call, %d after it", before, entered, left)
+			}
+
+			before = f.CallsVersion("root")
+			time.Sleep(2 * stateLinger) // nobody asks, then the state is read again
+			_, _ = f.CallsInQueues(t.Context(), "root")
+			if again := visits(0); again == before {
+				t.Error("a reading from the beginning has the version of the one before")
+			}
+		})
+}

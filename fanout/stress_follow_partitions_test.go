@@ -67,7 +67,7 @@ func TestStressInterest(t *testing.T) {
 	followed := 0
 
 	for _, n := range s.nodes {
-		followed += len(n.followed.list())
+		followed += len(n.followedPartitions.list())
 	}
 
 	s.close()

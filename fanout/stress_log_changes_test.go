@@ -106,7 +106,7 @@ func (s *logStress) put(partition, count int) {
 	}
 
 	came := s.clock[partition].Add(-time.Duration(s.source) * time.Millisecond) // putAt adds it
-	s.log.putAt(partition, "root", event.QueueCall, came, now, runNode(int(s.source), int(s.source)+count)...)
+	s.log.putAt(partition, "root", event.QueueCall, came, now, sourceOffsets(int(s.source), int(s.source)+count)...)
 	s.clock[partition] = s.clock[partition].Add(time.Duration(count) * time.Millisecond)
 	s.source += int64(count)
 }

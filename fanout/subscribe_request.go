@@ -62,7 +62,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	if err != nil {
 		f.unregister(s.subscriber)
 		s.markClosed()
-		f.subscribers.delete(s.subscriber)
+		f.subscribers.forget(s.subscriber)
 		// In both cases the connection is hijacked or has ended: there is nobody to whom an error could be written.
 		if errors.Is(err, conn.ErrListener) {
 			f.logger.Error("connection cannot be served", "error", err)
@@ -116,7 +116,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	defer cancel()
 
 	// Before the look-ups in Kafka, so that a client above its limit costs none.
-	if err := f.leases.acquireLease(ctx, s); err != nil {
+	if err := f.limiter.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
 
@@ -124,7 +124,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if err := f.findStarts(ctx, a, since); err != nil {
 		f.recordRefusal(a, req, err)
 		// ctx may have ended; without this the lease would count until it expires.
-		f.leases.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
+		f.limiter.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, asUnavailable(err)
 	}
 
@@ -139,7 +139,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
-	a.history.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
+	a.connectionHistory.resumedFrom = resumedFrom{after: at.id, earliest: at.earliest, requested: at.resumes()}
 	if err := f.accountPartitions.awaitLoaded(ctx); err != nil {
 		return err
 	}
@@ -152,31 +152,31 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
-	sp.follows, sp.partitionCount = f.accountPartitions.partitionsOf(flt, f.directory.Tree())
+	sp.interest, sp.partitionCount = f.accountPartitions.partitionsOf(flt, f.directory.Tree())
 	past, err := f.resumer.pastPartitions(ctx, at)
 	if err != nil {
 		return err
 	}
 
 	for p := range past.all() {
-		sp.addPast(p)
+		sp.addPermanent(p)
 	}
 
-	sp.follows = sp.withPast(sp.follows)
-	err = f.followed.follow(ctx, sp.follows)
+	sp.interest = sp.withPermanent(sp.interest)
+	err = f.followedPartitions.follow(ctx, sp.interest)
 	if err != nil || since == "" {
 		return err
 	}
 
 	a.earliest = at.earliest
-	a.starts, err = f.resumer.resumeStarts(ctx, at, sp.follows, flt)
+	a.starts, err = f.resumer.resumeStarts(ctx, at, sp.interest, flt)
 	if err != nil {
-		f.followed.unfollow(sp.follows)
+		f.followedPartitions.unfollow(sp.interest)
 		return err
 	}
 
 	for _, p := range at.positions {
-		if !sp.follows.has(p.partition) {
+		if !sp.interest.has(p.partition) {
 			a.otherPositions = append(a.otherPositions, p)
 		}
 	}
@@ -187,7 +187,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 // newSubscriber creates a subscriber. It returns nil when none of the token's
 // accounts is accessible.
 func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
-	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory))
+	principal, filter := f.principals.share(principal, newFilter(principal, f.directory))
 	if filter == nil {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	s.lastPong.Store(now.Unix())
 
 	if cursor {
-		s.tracker = &cursorTracker{}
+		s.cursorTracker = &cursorTracker{}
 	}
 
 	return s

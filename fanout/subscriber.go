@@ -14,7 +14,7 @@ import (
 // subscriber is one client of the channel on any transport: its filter, queue and
 // position.
 type subscriber struct {
-	// The fields that every delivery uses, from here to partitions.follows, occupy three
+	// The fields that every delivery uses, from here to partitions.interest, occupy three
 	// cache lines: at high rates none of them is cached.
 	transport  transport
 	queueLimit int // bytes of memory that the queue may keep
@@ -23,15 +23,15 @@ type subscriber struct {
 	// delivers events. It changes to false with index.mu held for writing.
 	replaying atomic.Bool
 
-	mu         sync.Mutex // guards the fields down to record
-	state      queueOwner // beside mu, where it takes no memory of its own
-	queue      conn.Queue
-	closing    *closing       // set by close, once
-	tracker    *cursorTracker // nil: the client requested no cursor
-	spaceFreed chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits
-	lastID     event.ID       // last event that was sent completely
-	partitions subscriberPartitions
-	history    connectionHistory // for explanations
+	mu                sync.Mutex // guards the fields down to connectionHistory
+	queueOwner        queueOwner // beside mu, where it takes no memory of its own
+	queue             conn.Queue
+	closing           *closing       // set by close, once
+	cursorTracker     *cursorTracker // nil: the client requested no cursor
+	spaceFreed        chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits
+	lastID            event.ID       // last event that was sent completely
+	partitions        subscriberPartitions
+	connectionHistory connectionHistory // what it was offered, for explanations
 
 	id            string
 	principal     *identity.Principal
@@ -39,8 +39,8 @@ type subscriber struct {
 	connectedAt   time.Time
 	filter        atomic.Pointer[filter]
 	onLive        func()      // called when the replay has ended; nil: nothing waits for it
-	slots         []indexSlot // guarded by index.mu
-	pingAt        time.Time   // used by the sweeper only
+	indexSlots    []indexSlot // guarded by index.mu
+	pingAt        time.Time   // of the next ping; used by the sweeper only
 	publishedPong int64       // lastPong as stored in the shared presence, 0: none; used by publishPresence only
 
 	lastSeen atomic.Int64 // Unix seconds of the last frame received
@@ -51,7 +51,7 @@ type subscriber struct {
 func (s *subscriber) becomeLive(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.history.liveSince = now
+	s.connectionHistory.liveSince = now
 	s.replaying.Store(false)
 	if s.onLive != nil {
 		s.onLive()
@@ -127,21 +127,21 @@ func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 }
 
 func (s *subscriber) pushLocked(m *frame) pushResult {
-	if s.closing != nil || s.state == closed {
-		s.history.ensureEnd().recordUnsent(m.id)
+	if s.closing != nil || s.queueOwner == closed {
+		s.connectionHistory.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
 
 	// replays use spaceAvailable instead
-	full := s.queue.WaitingBytes() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit()
+	full := s.queue.WaitingBytes() > s.queueLimit || s.queueOwner == blocked && !s.replaying.Load() && s.overLimit()
 	if full && s.transport.stuck(s) {
 		return pushRefused
 	}
-	if s.tracker != nil {
-		s.tracker.recordDelivered(m)
+	if s.cursorTracker != nil {
+		s.cursorTracker.recordDelivered(m)
 	}
 
-	s.queue.Push(s.transport.message(m, s.tracker))
+	s.queue.Push(s.transport.message(m, s.cursorTracker))
 	if full {
 		return pushBackPressure
 	}
@@ -162,7 +162,7 @@ func (s *subscriber) overLimit() bool {
 func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing != nil || s.state == closed {
+	if s.closing != nil || s.queueOwner == closed {
 		return pushQueued
 	}
 	s.queue.Push(m)
@@ -176,33 +176,33 @@ func (s *subscriber) pushCursor(live []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
+	if s.cursorTracker == nil || !s.cursorTracker.dirty || s.closing != nil || s.queueOwner == closed {
 		return pushQueued
 	}
 
 	if !s.replaying.Load() {
-		for p := range s.partitions.follows.all() {
+		for p := range s.partitions.interest.all() {
 			if p < len(live) && live[p].next >= 0 {
-				s.tracker.advance(p, live[p])
+				s.cursorTracker.advance(p, live[p])
 			}
 		}
 	}
 
-	m := s.transport.cursor(s.tracker.cursor())
+	m := s.transport.cursor(s.cursorTracker.cursor())
 	if m == nil {
 		return pushQueued
 	}
 
-	s.tracker.dirty = false
+	s.cursorTracker.dirty = false
 	s.queue.Push(m)
 	return s.schedule()
 }
 
 func (s *subscriber) schedule() pushResult {
-	if s.state != unowned {
+	if s.queueOwner != unowned {
 		return pushQueued
 	}
-	s.state = scheduled
+	s.queueOwner = scheduled
 	return pushNeedsWriter
 }
 
@@ -212,13 +212,13 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.closing != nil || s.state == closed {
+	if s.closing != nil || s.queueOwner == closed {
 		return false, false
 	}
 
 	s.closing = &closing{Disconnect: d, deadline: by}
-	end := s.history.ensureEnd()
-	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
+	end := s.connectionHistory.ensureEnd()
+	if s.queueOwner == blocked { // the waiter only sends the first frame, and may wait until by
 		end.recordDropped(&s.queue)
 		s.queue.DropTail()
 	}
@@ -235,7 +235,7 @@ func (s *subscriber) queueClosing() {
 		return
 	}
 
-	s.history.ensureEnd().recordDropped(&s.queue)
+	s.connectionHistory.ensureEnd().recordDropped(&s.queue)
 	unfinished := s.queue.Drop()
 	// Its rest is sent before the close frame.
 	if unfinished != 0 {
@@ -281,8 +281,8 @@ func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.queue.WaitingBytes() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil ||
-		s.state == closed || orFullSocket && s.transport.stuck(s) {
+	if s.queue.WaitingBytes() <= s.queueLimit/2 && !(s.queueOwner == blocked && s.overLimit()) || s.closing != nil ||
+		s.queueOwner == closed || orFullSocket && s.transport.stuck(s) {
 		return nil
 	}
 	if s.spaceFreed == nil {
@@ -298,12 +298,12 @@ func (s *subscriber) markClosed() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.state == closed {
+	if s.queueOwner == closed {
 		return false
 	}
 
-	s.state = closed
-	s.history.ensureEnd().recordDropped(&s.queue)
+	s.queueOwner = closed
+	s.connectionHistory.ensureEnd().recordDropped(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
 
@@ -313,7 +313,7 @@ func (s *subscriber) markClosed() (first bool) {
 func (s *subscriber) isDisconnected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closing != nil || s.state == closed
+	return s.closing != nil || s.queueOwner == closed
 }
 
 // deliveryState reports whether the subscriber is disconnected, or else whether the event
@@ -322,7 +322,7 @@ func (s *subscriber) isDisconnected() bool {
 func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == closed || s.closing != nil {
+	if s.queueOwner == closed || s.closing != nil {
 		return true, false
 	}
 	return false, s.transportName() == transportEventStream || !s.queue.Contains(int64(id))

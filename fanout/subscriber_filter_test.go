@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/kafka"
 )
 
 // factMessages are messages with every mixture of facts that a filter can tell apart.
@@ -157,131 +157,57 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 	}
 }
 
-// TestTheIndexMatchesWhatTheFiltersAdmit compares the index with the filters
-// themselves, over random filters that come, change and go.
-func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	directory := newDirectory()
-	tree := directory.tree
-	accounts := []string{"root", "shop", "kiosk", "other"}
+func TestSubscriberGetsWhatItsTokenAdmits(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		log, directory := newMemoryLog(2), newDirectory()
+		n := startNode(t, Config{}, log, directory, newPresence(), secure)
+		for _, c := range []struct {
+			name            string
+			account         string
+			accounts, types []string
+			want            []int
+		}{
+			{"whole tree", "root", nil, nil, []int{0, 1, 3}},
+			{"own account and below", "shop", nil, nil, []int{1, 3}},
+			{"named account only", "root", []string{"shop"}, nil, []int{1}},
+			{"named accounts", "root", []string{"kiosk", "root"}, nil, []int{0, 3}},
+			{"type", "root", nil, []string{string(event.AgentState)}, []int{3}},
+			{"another tree", "other", nil, nil, []int{2}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				sub := n.dial(t, directory.token(c.account, c.accounts, c.types), "")
+				log.put(0, "root", event.QueueCall, 0)
+				log.put(0, "shop", event.QueueCall, 1)
+				log.put(0, "other", event.QueueCall, 2)
+				log.put(0, "kiosk", event.AgentState, 3)
+				last := log.put(0, c.account, event.AgentState, 4)
 
-	some := func(prefix string, most int) (ids []string) {
-		if random.IntN(2) == 0 {
-			return nil
-		}
+				if c.accounts != nil {
+					last = log.put(0, c.accounts[0], event.AgentState, 5)
+				}
 
-		for range 1 + random.IntN(3) {
-			ids = append(ids, fmt.Sprint(prefix, random.IntN(most)))
-		}
+				var got []int
+				for {
+					m := sub.next()
+					if m["id"] == last[0].String() {
+						break
+					}
+					if number(m) < 4 {
+						got = append(got, number(m))
+					}
+				}
 
-		return ids
-	}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+			})
 
-	var randomFilter func() *filter
-	randomFilter = func() *filter {
-		p := &identity.Principal{AccountID: accounts[random.IntN(len(accounts))], Filter: identity.Filter{
-			AgentIDs: some("a", 4), QueueIDs: some("q", 3), CallIDs: some("c", 5)}}
-		if random.IntN(2) == 0 {
-			p.Names = []string{[]string{"agent.*", "call.ended", "other", "queue.*"}[random.IntN(4)]}
-		}
-		if random.IntN(2) == 0 {
-			p.EventTypes = []string{string([]event.Type{event.AgentLogin, event.QueueCall}[random.IntN(2)])}
-		}
-		if random.IntN(3) == 0 {
-			p.AccountIDs = []string{p.AccountID}
-		}
+			log.mu.Lock() // the next case begins with sources from 0 again
+			log.partitions = make([][]kafka.Record, 2)
+			log.mu.Unlock()
 
-		if random.IntN(20) == 0 { // more than the index lists
-			for i := range maxListings + 1 {
-				p.CallIDs = append(p.CallIDs, fmt.Sprint("c", i))
-			}
-		}
-
-		p.TokenID = fmt.Sprint("random", len(directory.visibilities))
-		limits := identity.Limits{QueueIDs: some("q", 3), AgentIDs: some("a", 4)}
-		directory.visibilities[p.TokenID] = identity.NewVisibility(identity.Roles()[random.IntN(len(identity.Roles()))],
-			p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
-
-		if f := newFilter(p, directory); f != nil {
-			return f
-		}
-
-		return randomFilter() // an auditor's
-	}
-
-	x := newIndex()
-	var subscribers []*subscriber
-	for step := range 2000 {
-		switch random.IntN(4) {
-		case 0, 1:
-			s := &subscriber{}
-			s.filter.Store(randomFilter())
-			x.add(s)
-			subscribers = append(subscribers, s)
-		case 2:
-			if len(subscribers) > 0 {
-				x.replaceFilter(subscribers[random.IntN(len(subscribers))], randomFilter())
-			}
-		case 3:
-			if len(subscribers) > 0 {
-				i := random.IntN(len(subscribers))
-				x.delete(subscribers[i])
-				subscribers = slices.Delete(subscribers, i, i+1)
-			}
-		}
-
-		if step%10 != 0 {
-			continue
-		}
-
-		names := event.Names()
-		m := frame{account: accounts[random.IntN(len(accounts))],
-			name: event.NameBit([]byte(names[random.IntN(len(names))]))}
-		types := []event.Type{event.AgentLogin, event.QueueCall, event.Custom}
-		m.typeBits = event.TypeClassOf(types[random.IntN(len(types))], "svc.cc", "")
-		var text strings.Builder
-
-		first := func(ids []string) []byte {
-			if len(ids) == 0 {
-				return nil
-			}
-			return []byte(ids[0])
-		}
-
-		m.ids = newFactIDs(&text, first(some("a", 4)), first(some("q", 3)), first(some("c", 5)),
-			[]byte(strings.Join(some("q", 3), event.QueueSeparator)))
-		want, got := make(map[*subscriber]int), make(map[*subscriber]int)
-
-		for _, s := range subscribers {
-			if s.filter.Load().matches(&m, tree) {
-				want[s]++
-			}
-		}
-
-		x.match(&m, tree.Path(m.account), func(s *subscriber) { got[s]++ })
-		if len(got) != len(want) {
-			t.Fatalf("step %d: %d subscribers matched, %d filters admit", step, len(got), len(want))
-		}
-
-		for s, times := range got {
-			if times != 1 || want[s] != 1 {
-				t.Fatalf("step %d: matched %d times, admitted: %t", step, times, want[s] == 1)
-			}
+			n.close()
+			n = startNode(t, Config{}, log, directory, newPresence(), secure)
 		}
 	}
-
-	for _, s := range subscribers {
-		x.delete(s)
-	}
-
-	if len(x.trees)+len(x.exact) != 0 {
-		t.Errorf("%d trees and %d accounts are left of nobody", len(x.trees), len(x.exact))
-	}
-}
-
-// add lists a subscriber.
-func (x *index) add(s *subscriber) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.insert(s)
 }

@@ -79,7 +79,7 @@ func newIndex() *index {
 func (x *index) replaceFilter(s *subscriber, f *filter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(s.slots) == 0 { // it has been removed
+	if len(s.indexSlots) == 0 { // it has been removed
 		return
 	}
 	x.delete(s)
@@ -152,10 +152,10 @@ func (x *index) delete(s *subscriber) {
 	if s.filter.Load().accounts == nil {
 		buckets = x.trees
 	}
-	for _, slot := range s.slots {
+	for _, slot := range s.indexSlots {
 		removeEntry(buckets, slot)
 	}
-	s.slots = nil
+	s.indexSlots = nil
 }
 
 // addEntry adds a subscriber to the group of its event types, in an account's
@@ -184,8 +184,8 @@ func addEntry(buckets map[string]*bucket, account string, id factID, f *filter, 
 		b.set(id, append(in, g))
 	}
 
-	g.entries = append(g.entries, indexEntry{s, len(s.slots), anyFacts})
-	s.slots = append(s.slots, indexSlot{account, id, g, len(g.entries) - 1})
+	g.entries = append(g.entries, indexEntry{s, len(s.indexSlots), anyFacts})
+	s.indexSlots = append(s.indexSlots, indexSlot{account, id, g, len(g.entries) - 1})
 }
 
 // set replaces the groups under id.
@@ -210,7 +210,7 @@ func removeEntry(buckets map[string]*bucket, slot indexSlot) {
 	last := len(g.entries) - 1
 	moved := g.entries[last]
 	g.entries[slot.entry] = moved
-	moved.sub.slots[moved.slot].entry = slot.entry
+	moved.sub.indexSlots[moved.slot].entry = slot.entry
 	g.entries[last] = indexEntry{}
 	g.entries = g.entries[:last]
 

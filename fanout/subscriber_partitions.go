@@ -5,31 +5,31 @@ import "time"
 // subscriberPartitions holds the partitions of one subscriber. Writers hold index.mu (for writing)
 // and the subscriber's lock; readers hold either.
 type subscriberPartitions struct {
-	follows   partitionSet // partitions whose events it receives
+	interest  partitionSet // partitions that it follows: those whose events it receives
 	isIndexed bool         // it is in the index and has references to the partitions that it follows
 	// it was removed from the index, or before it was added; it has no references any more
 	removed        bool
 	joinRunning    bool                // a goroutine runs for pending
-	partitionCount int                 // number of partitions of cc.evt when follows was chosen
-	past           *partitionSet       // followed until it disconnects: see pastPartitions; nil: none
+	partitionCount int                 // number of partitions of cc.evt when interest was chosen
+	permanent      *partitionSet       // followed until it disconnects, whatever its filter needs: see pastPartitions; nil: none
 	pending        map[int]pendingJoin // partitions to follow soon
 	joinedStarts   []replayStart       // followed since the last takeJoined of the running replay
 }
 
-// withPast returns a set with the partitions that are followed until the subscriber disconnects.
-func (sp *subscriberPartitions) withPast(set partitionSet) partitionSet {
-	if sp.past == nil {
+// withPermanent returns a set with the partitions that are followed until the subscriber disconnects.
+func (sp *subscriberPartitions) withPermanent(set partitionSet) partitionSet {
+	if sp.permanent == nil {
 		return set
 	}
-	return set.union(*sp.past)
+	return set.union(*sp.permanent)
 }
 
-func (sp *subscriberPartitions) addPast(p int) {
+func (sp *subscriberPartitions) addPermanent(p int) {
 	// Few subscribers have one: a set is 128 bytes.
-	if sp.past == nil {
-		sp.past = new(partitionSet)
+	if sp.permanent == nil {
+		sp.permanent = new(partitionSet)
 	}
-	sp.past.add(p)
+	sp.permanent.add(p)
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
@@ -52,12 +52,12 @@ func (s *subscriber) mayFollow(partition int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, pending := s.partitions.pending[partition]
-	return pending || s.partitions.follows.has(partition)
+	return pending || s.partitions.interest.has(partition)
 }
 
 // follows reports whether a subscriber follows a partition.
 func (s *subscriber) follows(partition int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.partitions.follows.has(partition)
+	return s.partitions.interest.has(partition)
 }

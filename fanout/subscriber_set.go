@@ -28,9 +28,9 @@ func (m *subscriberSet) add(s *subscriber) {
 	m.connected[s] = struct{}{}
 }
 
-// remove moves s from connected to disconnecting, where it stays until delete.
+// startDisconnecting moves s from connected to disconnecting, where it stays until forget.
 // It returns false when s was not connected.
-func (m *subscriberSet) remove(s *subscriber) bool {
+func (m *subscriberSet) startDisconnecting(s *subscriber) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.connected[s]; !ok {
@@ -42,19 +42,20 @@ func (m *subscriberSet) remove(s *subscriber) bool {
 	return true
 }
 
-func (m *subscriberSet) delete(s *subscriber) {
+// forget removes a disconnected subscriber whose connection has ended.
+func (m *subscriberSet) forget(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.disconnecting, s)
 }
 
-func (m *subscriberSet) all() []*subscriber { return m.list(m.connected) }
+func (m *subscriberSet) listConnected() []*subscriber { return m.list(m.connected) }
 
 // listDisconnecting returns the disconnected subscribers whose connection is
 // still open.
 func (m *subscriberSet) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
 
-// everyone returns the subscribers of all and listDisconnecting, also one that moves from one to the other.
+// everyone returns the subscribers of listConnected and listDisconnecting, also one that moves from one to the other.
 func (m *subscriberSet) everyone() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +72,7 @@ func (m *subscriberSet) list(set map[*subscriber]struct{}) []*subscriber {
 	return list
 }
 
-func (m *subscriberSet) count() int {
+func (m *subscriberSet) countConnected() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.connected)

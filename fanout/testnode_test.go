@@ -3,6 +3,7 @@ package fanout
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -196,7 +197,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func runNode(from, to int) []int64 {
+// sourceOffsets are the offsets of raw records from one to before another, for memoryLog.put.
+func sourceOffsets(from, to int) []int64 {
 	var all []int64
 	for i := from; i < to; i++ {
 		all = append(all, int64(i))
@@ -204,6 +206,7 @@ func runNode(from, to int) []int64 {
 	return all
 }
 
+// rising are the same as numbers of events.
 func rising(from, to int) []int {
 	var all []int
 	for i := from; i < to; i++ {
@@ -231,3 +234,5 @@ func (c *testClient) ids(count int) (ids []event.ID) {
 
 	return ids
 }
+
+var insecure = &tls.Config{InsecureSkipVerify: true} // the test server's own certificate

@@ -51,7 +51,7 @@ func (t *webSocket) ping() *conn.Frame { return conn.Ping }
 
 func (t *webSocket) answersPings() bool { return true }
 
-func (t *webSocket) stuck(s *subscriber) bool { return s.state == blocked }
+func (t *webSocket) stuck(s *subscriber) bool { return s.queueOwner == blocked }
 
 // close may be called during the handshake: attach then closes the connection.
 func (t *webSocket) close(*subscriber) {
@@ -78,10 +78,10 @@ func (t *webSocket) attach(c *conn.WebSocket) {
 // sendQueued sends queued frames until the queue is empty or the socket is full.
 func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 	s.mu.Lock()
-	for s.state != closed {
+	for s.queueOwner != closed {
 		s.queueClosing()
 		if s.queue.Empty() {
-			s.state = unowned
+			s.queueOwner = unowned
 			closeFrameSent := s.closing != nil
 			s.mu.Unlock()
 
@@ -98,7 +98,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		n, full, err := t.conn.Send(waiting)
 
 		s.mu.Lock()
-		if s.state == closed {
+		if s.queueOwner == closed {
 			break
 		}
 
@@ -108,7 +108,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		}
 
 		if full {
-			s.state = blocked
+			s.queueOwner = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
 			// A full socket ends the wait of a stream for space, see spaceAvailable.
 			s.signalSpace()
@@ -128,7 +128,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 // have such a goroutine.
 func (t *webSocket) awaitWritable(s *subscriber) {
 	s.mu.Lock()
-	if s.state == closed {
+	if s.queueOwner == closed {
 		s.mu.Unlock()
 		return
 	}
@@ -142,14 +142,14 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 	n, err := t.conn.Wait(rest)
 
 	s.mu.Lock()
-	if s.state == closed {
+	if s.queueOwner == closed {
 		s.mu.Unlock()
 		return
 	}
 
 	s.queue.SetSpilled(t.conn.Spilled())
 	s.advanceQueue(n)
-	s.state = scheduled
+	s.queueOwner = scheduled
 	s.mu.Unlock()
 
 	if err != nil {

@@ -56,7 +56,7 @@ func TestCloseIsAnswered(t *testing.T) {
 		t.Errorf("got %v", e)
 	}
 	eventually(t, "the node forgets the connection",
-		func() bool { return n.subscribers.count()+n.subscribers.countDisconnecting() == 0 })
+		func() bool { return n.subscribers.countConnected()+n.subscribers.countDisconnecting() == 0 })
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
@@ -82,15 +82,16 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		stalled := n.dial(t, directory.token("root", nil, nil), "")
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
 
-		const events = 30_000                                            // far more than socket buffers hold
-		for i := 0; i < events && n.subscribers.count() == 2; i += 500 { // its close frame waits for a few seconds only
-			log.put(0, "root", event.QueueCall, runNode(i, i+500)...)
+		const events = 30_000 // far more than socket buffers hold
+		// The close frame of the stalled one waits for a few seconds only.
+		for i := 0; i < events && n.subscribers.countConnected() == 2; i += 500 {
+			log.put(0, "root", event.QueueCall, sourceOffsets(i, i+500)...)
 			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {
 				t.Fatalf("the brisk reader got %v after %d", got, i)
 			}
 		}
 
-		eventually(t, "the stalled one leaves the counts", func() bool { return n.subscribers.count() == 1 })
+		eventually(t, "the stalled one leaves the counts", func() bool { return n.subscribers.countConnected() == 1 })
 		e := stalled.closed()
 		if e.Code != DisconnectTooSlow.Code || !strings.Contains(e.Text, "cc_evt_") {
 			t.Errorf("stalled reader: %v", e)

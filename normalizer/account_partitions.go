@@ -81,7 +81,7 @@ func (w *partitionWorker) loadAccountPartitions(ctx context.Context) error {
 	}
 
 	var missing []string
-	for _, e := range w.state.state.All() {
+	for _, e := range w.stateKeeper.partitionState.All() {
 		missing = append(missing, e.AccountID)
 	}
 
@@ -99,9 +99,9 @@ func (w *partitionWorker) loadAccountPartitions(ctx context.Context) error {
 	return nil
 }
 
-// ensure names the accounts of events on cc.accounts. Produce the events only after it
+// ensureNamed names the accounts of events on cc.accounts. Produce the events only after it
 // has returned.
-func (p *accountPartitions) ensure(ctx context.Context, events []kafka.Record) error {
+func (p *accountPartitions) ensureNamed(ctx context.Context, events []kafka.Record) error {
 	if p == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *accountPartitions) writeMissing(ctx context.Context, accounts []string)
 
 		p.knownAccounts[account] = struct{}{}
 		record := event.AccountPartition{AccountID: account, Partition: p.worker.Partition,
-			Offset: p.worker.state.position.Offset}
+			Offset: p.worker.stateKeeper.position.Offset}
 		records = append(records,
 			kafka.Record{Topic: event.TopicAccounts, Key: []byte(record.Key()), Value: record.Value()})
 	}

@@ -127,7 +127,7 @@ func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("waited for a minute")
+			t.Fatal("waited for three minutes")
 		}
 	}
 }

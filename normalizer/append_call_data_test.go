@@ -83,13 +83,13 @@ func readRecords(t *testing.T, file string) (records []json.RawMessage) {
 func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 	t.Helper()
 	b := testBatch(event.TopicRaw, 3)
-	b.state = state.NewPartition()
+	b.partitionState = state.NewPartition()
 
 	for i, record := range records {
 		raw := kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i),
 			Time: testRecorded.Add(time.Duration(i) * time.Second),
 			Key:  []byte("acme"), Value: record}
-		b.state.Commit(func(state.Change) {})
+		b.partitionState.Commit(func(state.Change) {})
 		b.reset(b.lastID)
 		b.now = time.Unix(1_795_256_001, 0)
 

@@ -30,27 +30,27 @@ const maxStateBytes = 700_000
 // batch holds the messages and dead letters of consecutive raw records. Its memory is
 // reused for the next batch.
 type batch struct {
-	route          *conversion
+	conversion     *conversion
 	partition      int
 	accounts       Accounts
-	state          *state.Partition // nil: the route has no state
+	partitionState *state.Partition // nil: the route has no state
 	maxRecordBytes int              // maximum size of one produced record in bytes
 	panics         *panics.Recoverer
 
 	cloudEvents bool // Settings.CloudEvents
 
-	generation        int           // of the raw log
-	topicID           kafka.TopicID // of the raw log
-	deadLettersBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
+	generation               int           // of the raw log
+	topicID                  kafka.TopicID // of the raw log
+	deadLettersWrittenBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
 
 	now         time.Time
 	rawRecords  int      // raw records in the batch
 	lastID      event.ID // id of the last of them
 	events      []kafka.Record
-	size        int // bytes of events
+	eventBytes  int // bytes of events, as recordBytes estimates them
 	deadLetters []kafka.Record
-	bytes       []byte         // backing memory of events and headers
-	headers     []kafka.Header // backing memory of the headers of events and dead letters
+	buffer      []byte         // memory of the values in events and headers
+	headers     []kafka.Header // memory of the headers of events and dead letters
 	callData    []byte         // of the current record, if it is a call event
 	scratch     *scratch       // while fill runs
 	formatName  string         // of the current record
@@ -65,25 +65,25 @@ type batch struct {
 
 // scratch is memory for parsing one record.
 type scratch struct {
-	fields  format.Fields // of the current record
-	unnamed registry.Scratch
+	fields  format.Fields    // of the current record
+	unnamed registry.Scratch // of a record without a format header
 }
 
 // scratches are shared by the partitions: a scratch has tens of kilobytes, and most partitions rest.
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func (b *batch) reset(prev event.ID) {
-	b.now, b.rawRecords, b.lastID, b.size = time.Now(), 0, prev, 0
+	b.now, b.rawRecords, b.lastID, b.eventBytes = time.Now(), 0, prev, 0
 	clear(b.events)
 	clear(b.deadLetters)
 	clear(b.headers)
-	b.events, b.deadLetters, b.headers, b.bytes = b.events[:0], b.deadLetters[:0], b.headers[:0], b.bytes[:0]
+	b.events, b.deadLetters, b.headers, b.buffer = b.events[:0], b.deadLetters[:0], b.headers[:0], b.buffer[:0]
 	b.counts.reset()
 	b.traces.reset()
 
-	if b.state != nil {
+	if b.partitionState != nil {
 		// What a batch that was not written has changed is undone.
-		b.state.Reset()
+		b.partitionState.Reset()
 	}
 }
 
@@ -101,16 +101,16 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 		id := event.NextID(b.lastID, raw[i].Time.UnixMilli(), b.partition)
 		b.readIdentity(&raw[i])
 		if b.isRepeat(id) {
-			if raw[i].Offset >= b.deadLettersBefore {
+			if raw[i].Offset >= b.deadLettersWrittenBefore {
 				b.counts.repeats++
 			}
 			b.rawRecords, b.lastID = b.rawRecords+1, id
 			continue
 		}
 
-		size, events, repairs := b.size, len(b.events), b.counts.repairs
+		size, events, repairs := b.eventBytes, len(b.events), b.counts.sourceRepairs
 		mark := b.markState()
-		b.traces.begin(b.route.rawTopic, &raw[i])
+		b.traces.begin(b.conversion.rawTopic, &raw[i])
 
 		if err := b.normalize(ctx, &raw[i], id); err != nil {
 			b.rollbackState(mark)
@@ -121,9 +121,11 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 			}
 
 			b.reject(&raw[i], rejection)
-		} else if events > 0 && (b.size > maxRequestBytes || b.state != nil && b.state.Bytes() > maxStateBytes) {
+		} else if events > 0 && (b.eventBytes > maxRequestBytes ||
+			b.partitionState != nil && b.partitionState.Bytes() > maxStateBytes) {
 			b.rollbackState(mark)
-			b.size, b.events, b.counts.repairs = size, b.events[:events], repairs // it starts the next batch
+			// The record starts the next batch.
+			b.eventBytes, b.events, b.counts.sourceRepairs = size, b.events[:events], repairs
 			b.traces.discard()
 			return nil
 		} else {
@@ -140,33 +142,33 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 func (b *batch) readIdentity(raw *kafka.Record) {
 	b.identity = event.Identity{}
 	header := raw.Header(event.HeaderIdentity)
-	if header != nil && b.state != nil {
+	if header != nil && b.partitionState != nil {
 		b.identity, _ = event.ParseIdentity(string(header))
 	}
 }
 
 // isRepeat reports whether an event before id has the identity of the current record.
 func (b *batch) isRepeat(id event.ID) bool {
-	return b.identity.Run != "" && b.state.Seen(id, b.identity)
+	return b.identity.Run != "" && b.partitionState.Seen(id, b.identity)
 }
 
 // markState returns the mark of the current state for rollbackState.
 func (b *batch) markState() (m state.RollbackPoint) {
-	if b.state != nil {
-		m = b.state.Mark()
+	if b.partitionState != nil {
+		m = b.partitionState.Mark()
 	}
 	return m
 }
 
 func (b *batch) rollbackState(m state.RollbackPoint) {
-	if b.state != nil {
-		b.state.Rollback(m)
+	if b.partitionState != nil {
+		b.partitionState.Rollback(m)
 	}
 }
 
 // rejectFirst replaces the batch, which must be empty, by the dead letter of raw.
 func (b *batch) rejectFirst(raw *kafka.Record, rejection *format.Rejection) {
-	b.traces.begin(b.route.rawTopic, raw)
+	b.traces.begin(b.conversion.rawTopic, raw)
 	b.reject(raw, rejection)
 	b.rawRecords, b.lastID = 1, event.NextID(b.lastID, raw.Time.UnixMilli(), b.partition)
 }
@@ -174,7 +176,7 @@ func (b *batch) rejectFirst(raw *kafka.Record, rejection *format.Rejection) {
 // reject makes raw a dead letter, unless an earlier batch has written it.
 func (b *batch) reject(raw *kafka.Record, rejection *format.Rejection) {
 	b.traces.reject(rejection)
-	if raw.Offset < b.deadLettersBefore {
+	if raw.Offset < b.deadLettersWrittenBefore {
 		return
 	}
 	b.addDeadLetter(raw, rejection)
@@ -190,7 +192,8 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 	defer func() {
 		p := recover()
 		if p != nil {
-			b.panics.Report(panicInRecord, p, "topic", b.route.rawTopic, "partition", b.partition, "offset", raw.Offset)
+			b.panics.Report(panicInRecord, p, "topic", b.conversion.rawTopic, "partition", b.partition,
+				"offset", raw.Offset)
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
@@ -200,7 +203,7 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 		return format.Rejectf(TooLarge, "it has %d bytes decompressed", raw.Oversized)
 	}
 
-	return b.route.normalize(ctx, b, raw, id)
+	return b.conversion.normalize(ctx, b, raw, id)
 }
 
 // formatOf returns the record's format according to its header, or else its keys. If
@@ -209,11 +212,11 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 	name := raw.Header(event.HeaderFormat)
 	if name != nil {
 		f, _ = registry.Lookup(string(name))
-		if f == nil || f.Topic != b.route.rawTopic {
+		if f == nil || f.Topic != b.conversion.rawTopic {
 			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
 	} else {
-		f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch.unnamed)
+		f, account, err = registry.Recognise(b.conversion.rawTopic, raw.Value, &b.scratch.unnamed)
 		if err != nil {
 			return nil, "", err
 		}
@@ -263,11 +266,11 @@ var feedSourcePrefix = []byte("feed:")
 
 // appendedSince returns the bytes appended since start. Later appends do not change them,
 // even if they reallocate bytes.
-func (b *batch) appendedSince(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
+func (b *batch) appendedSince(start int) []byte { return b.buffer[start:len(b.buffer):len(b.buffer)] }
 
 func (b *batch) addHeader(key, value string) {
-	start := len(b.bytes)
-	b.bytes = append(b.bytes, value...)
+	start := len(b.buffer)
+	b.buffer = append(b.buffer, value...)
 	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.appendedSince(start)})
 }
 
@@ -292,8 +295,8 @@ func (b *batch) addTraceHeaders(raw *kafka.Record, account string) {
 // addPositionHeaders adds the headers with which consumers detect repeats, and with which the
 // next worker of the partition finds its start and detects truncation of the raw log.
 func (b *batch) addPositionHeaders(raw *kafka.Record) {
-	start := len(b.bytes)
-	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
+	start := len(b.buffer)
+	b.buffer = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.buffer)
 	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch {
 		// Not in bytes: the records of many batches share it.
 		b.sourceLog, b.sourceEpoch = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch
@@ -304,13 +307,13 @@ func (b *batch) addPositionHeaders(raw *kafka.Record) {
 
 // addEvent adds out to the batch, with the headers from firstHeader on.
 func (b *batch) addEvent(out kafka.Record, firstHeader int) error {
-	out.Topic, out.Partition = b.route.normalizedTopic, b.partition
+	out.Topic, out.Partition = b.conversion.normalizedTopic, b.partition
 	out.Headers = b.headers[firstHeader:len(b.headers):len(b.headers)]
 	size := recordBytes(&out)
 	if size > b.maxRecordBytes {
 		return tooLargeRejection()
 	}
-	b.size += size
+	b.eventBytes += size
 	b.events = append(b.events, out)
 	return nil
 }
@@ -330,7 +333,7 @@ func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
 
 	b.addHeader(event.HeaderErrorKind, string(rejection.Kind))
 	b.addHeader(event.HeaderError, rejection.Reason)
-	b.addHeader(event.HeaderOrigTopic, b.route.rawTopic)
+	b.addHeader(event.HeaderOrigTopic, b.conversion.rawTopic)
 	b.addHeader(event.HeaderOrigPartition, strconv.Itoa(b.partition))
 	b.addHeader(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
 	b.deadLetters = append(b.deadLetters, kafka.Record{

@@ -108,14 +108,14 @@ func benchEvents(n int) [][]byte {
 func benchmarkStates(b *testing.B) {
 	values := benchEvents(20_000)
 	w, at := testBatch(event.TopicRaw, 3), 0
-	w.state = state.NewPartition()
+	w.partitionState = state.NewPartition()
 	records := make([]kafka.Record, 200)
 	b.ReportAllocs()
 	left, written := 0, []byte(nil)
 
 	for b.Loop() {
 		if left == 0 {
-			w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
+			w.partitionState.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
 			for i := range records {
 				records[i] = kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i), Time: testRecorded,
 					Key: []byte("acme"), Value: values[at%len(values)],
@@ -139,7 +139,7 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 	const size = 200
 	w := testBatch(topic, 3)
 	if topic == event.TopicRaw {
-		w.state = state.NewPartition()
+		w.partitionState = state.NewPartition()
 	}
 
 	records := make([]kafka.Record, size)
@@ -154,8 +154,8 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 
 	for b.Loop() {
 		if left == 0 {
-			if w.state != nil {
-				w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
+			if w.partitionState != nil {
+				w.partitionState.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
 			}
 
 			w.reset(w.lastID)

@@ -26,7 +26,7 @@ type conversion struct {
 // by its account.
 const formatUnknown = "unknown"
 
-var routes = map[string]*conversion{
+var conversions = map[string]*conversion{
 	event.TopicRaw: {rawTopic: event.TopicRaw, normalizedTopic: event.TopicEvents, hasEventIDs: true,
 		normalize: normalizeEvent},
 	event.TopicCDRRaw: {rawTopic: event.TopicCDRRaw, normalizedTopic: event.TopicCDR, normalize: normalizeCDR},
@@ -49,19 +49,19 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	}
 
 	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
-	told := e.Facts.Name
+	nameInRecord := e.Facts.Name
 	var past []state.Step
-	if b.state != nil {
+	if b.partitionState != nil {
 		stateEvent := state.Event{
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
 			IsLegOf: e.IsLegOf,
 		}
-		b.state.Apply(&stateEvent)
+		b.partitionState.Apply(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.PastSteps()
 	}
 
 	// The state has made the name more specific, and the type follows the name.
-	if e.Facts.Name != told {
+	if e.Facts.Name != nameInRecord {
 		e.Type = format.TypeOf(e.Facts.Name)
 	}
 	if e.IsLegOf != nil && e.IsLegOf(e.Facts.AgentID) {
@@ -84,8 +84,8 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		m.Data = b.callData
 	}
 
-	start := len(b.bytes)
-	b.bytes = m.Append(b.bytes)
+	start := len(b.buffer)
+	b.buffer = m.Append(b.buffer)
 	out := kafka.Record{Value: b.appendedSince(start), Time: time.UnixMilli(id.Milli())}
 	firstHeader := len(b.headers)
 	b.addHeader(event.HeaderType, string(m.Type))
@@ -100,8 +100,8 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	}
 
 	if b.identity.Run != "" {
-		start := len(b.bytes)
-		b.bytes = b.identity.Append(b.bytes)
+		start := len(b.buffer)
+		b.buffer = b.identity.Append(b.buffer)
 		b.headers = append(b.headers, kafka.Header{Key: event.HeaderIdentity, Value: b.appendedSince(start)})
 	}
 
@@ -133,7 +133,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 		e.Facts.Name = event.NameOther
 	}
 	if err == nil && replaced {
-		b.counts.addRepairs(&event.CDRRepairs{Text: 1})
+		b.counts.addSourceRepairs(&event.CDRRepairs{Text: 1})
 	}
 
 	return f, data, e, err
@@ -165,28 +165,28 @@ func (b *batch) addFactHeaders(f *event.Facts) {
 // addAgentQueues adds a header with the agent's other queues, by which supervisors of these
 // queues see the event.
 func (b *batch) addAgentQueues(account string, f *event.Facts) {
-	if b.state == nil || f.AgentID == "" {
+	if b.partitionState == nil || f.AgentID == "" {
 		return
 	}
 
-	agent := b.state.Find(state.Key{Account: account, Kind: state.Agent, ID: f.AgentID})
+	agent := b.partitionState.Find(state.Key{Account: account, Kind: state.Agent, ID: f.AgentID})
 	if agent == nil {
 		return
 	}
 
-	start := len(b.bytes)
+	start := len(b.buffer)
 	for _, queue := range agent.Queues {
 		if queue == f.QueueID || strings.Contains(queue, event.QueueSeparator) {
 			continue
 		}
-		if len(b.bytes) > start {
-			b.bytes = append(b.bytes, event.QueueSeparator...)
+		if len(b.buffer) > start {
+			b.buffer = append(b.buffer, event.QueueSeparator...)
 		}
 
-		b.bytes = append(b.bytes, queue...)
+		b.buffer = append(b.buffer, queue...)
 	}
 
-	if len(b.bytes) > start {
+	if len(b.buffer) > start {
 		b.headers = append(b.headers, kafka.Header{Key: event.HeaderAgentQueues, Value: b.appendedSince(start)})
 	}
 }
@@ -252,7 +252,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 		repairs.Text++
 	}
 
-	b.counts.addRepairs(&repairs)
+	b.counts.addSourceRepairs(&repairs)
 	return nil
 }
 

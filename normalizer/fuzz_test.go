@@ -30,7 +30,7 @@ func FuzzNormalize(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, format string, value []byte) {
-		for topic := range routes {
+		for topic := range conversions {
 			known, ok := registry.Lookup(format)
 			if ok && known.Topic != topic {
 				continue

@@ -12,19 +12,19 @@ import (
 
 // metrics of the package. All label values are bounded.
 type metrics struct {
-	records  *prometheus.CounterVec // format
-	dead     *prometheus.CounterVec // topic, kind
-	batch    prometheus.Histogram
-	delay    prometheus.Histogram
-	retries  prometheus.Counter
-	lost     *prometheus.CounterVec // topic
-	restarts *prometheus.CounterVec // topic, kind
-	repeats  prometheus.Counter
-	repaired *prometheus.CounterVec // what
+	records       *prometheus.CounterVec // format
+	dead          *prometheus.CounterVec // topic, kind
+	batch         prometheus.Histogram
+	delay         prometheus.Histogram
+	retries       prometheus.Counter
+	lost          *prometheus.CounterVec // topic
+	restarts      *prometheus.CounterVec // topic, kind
+	repeats       prometheus.Counter
+	sourceRepairs *prometheus.CounterVec // what
 
 	stateEntries *prometheus.GaugeVec // kind
 	rebuild      prometheus.Histogram
-	repairs      prometheus.Counter
+	stateRepairs prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -48,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"topic", "kind"),
 		repeats: f.Counter("trunkline_normalizer_repeats_dropped_total",
 			"Raw records dropped because an event with their identity was normalized before: with two feeds of one switch as many as messages, and none for a while means that one of them sends nothing."),
-		repaired: f.CounterVec("trunkline_normalizer_repaired_total",
+		sourceRepairs: f.CounterVec("trunkline_normalizer_repaired_total",
 			"Texts and clocks of platforms' records that were repaired so that nothing was rejected, by what: text (bytes that are not UTF-8, or NUL, replaced), cut (longer than their field), clock (an impossible time or duration left out).",
 			"what"),
 		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries",
@@ -58,10 +58,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			metric.NativeHistogram("trunkline_normalizer_state_rebuild_seconds",
 				"Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.",
 				100)),
-		repairs: f.Counter("trunkline_normalizer_state_repairs_total",
+		stateRepairs: f.Counter("trunkline_normalizer_state_repairs_total",
 			"Records of cc.state written again because another normalizer of the same partition had overwritten them: a few at a rebalance are normal."),
 	}
-	metric.Init(m.repaired, repairedText, repairedCut, repairedClock)
+	metric.Init(m.sourceRepairs, repairedText, repairedCut, repairedClock)
 
 	for _, kind := range stateKinds {
 		m.stateEntries.WithLabelValues(string(kind))
@@ -77,7 +77,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.restarts.WithLabelValues(topic, string(kafka.GapRecreated))
 	}
 
-	for topic := range routes {
+	for topic := range conversions {
 		m.lost.WithLabelValues(topic)
 		for _, kind := range deadLetterKinds {
 			m.dead.WithLabelValues(topic, string(kind))
@@ -87,7 +87,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// Labels of repaired.
+// Labels of sourceRepairs.
 const (
 	repairedText  = "text"
 	repairedCut   = "cut"
@@ -107,10 +107,10 @@ func (m *metrics) initFormat(format string) {
 
 // counts has the counts of one batch until it is durable.
 type counts struct {
-	formats map[string]*formatCount
-	kinds   map[format.Kind]int
-	repeats int
-	repairs event.CDRRepairs
+	formats       map[string]*formatCount
+	kinds         map[format.Kind]int
+	repeats       int
+	sourceRepairs event.CDRRepairs
 }
 
 type formatCount struct{ normalized, dead int }
@@ -129,10 +129,10 @@ func (t *counts) format(name string) *formatCount {
 	return n
 }
 
-func (t *counts) addRepairs(n *event.CDRRepairs) {
-	t.repairs.Text += n.Text
-	t.repairs.Cut += n.Cut
-	t.repairs.Clock += n.Clock
+func (t *counts) addSourceRepairs(n *event.CDRRepairs) {
+	t.sourceRepairs.Text += n.Text
+	t.sourceRepairs.Cut += n.Cut
+	t.sourceRepairs.Clock += n.Clock
 }
 
 func (t *counts) reset() {
@@ -140,7 +140,7 @@ func (t *counts) reset() {
 		*n = formatCount{}
 	}
 	clear(t.kinds)
-	t.repeats, t.repairs = 0, event.CDRRepairs{}
+	t.repeats, t.sourceRepairs = 0, event.CDRRepairs{}
 }
 
 func (m *metrics) addCounts(topic string, t *counts) {
@@ -154,9 +154,9 @@ func (m *metrics) addCounts(topic string, t *counts) {
 	}
 
 	m.repeats.Add(float64(t.repeats))
-	m.repaired.WithLabelValues(repairedText).Add(float64(t.repairs.Text))
-	m.repaired.WithLabelValues(repairedCut).Add(float64(t.repairs.Cut))
-	m.repaired.WithLabelValues(repairedClock).Add(float64(t.repairs.Clock))
+	m.sourceRepairs.WithLabelValues(repairedText).Add(float64(t.sourceRepairs.Text))
+	m.sourceRepairs.WithLabelValues(repairedCut).Add(float64(t.sourceRepairs.Cut))
+	m.sourceRepairs.WithLabelValues(repairedClock).Add(float64(t.sourceRepairs.Clock))
 
 	for kind, n := range t.kinds {
 		m.dead.WithLabelValues(topic, string(kind)).Add(float64(n))

@@ -17,8 +17,9 @@ import (
 // The record's memory is its own. The golden files of the formats are made with it.
 func NormalizeOne(ctx context.Context, raw kafka.Record, now time.Time, accounts Accounts) (kafka.Record, error) {
 	b := &batch{
-		route: routes[raw.Topic], partition: raw.Partition, accounts: accounts, maxRecordBytes: topics.MaxRecordBytes,
-		panics: panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), counts: newCounts(),
+		conversion: conversions[raw.Topic], partition: raw.Partition, accounts: accounts,
+		maxRecordBytes: topics.MaxRecordBytes, counts: newCounts(),
+		panics: panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)),
 	}
 	b.reset(0)
 	b.now = now

@@ -36,7 +36,7 @@ func (c *Config) Validate() error {
 	}
 
 	for _, topic := range c.Topics {
-		if _, ok := routes[topic]; !ok {
+		if _, ok := conversions[topic]; !ok {
 			return fmt.Errorf("normalizer: %q is not a raw topic", topic)
 		}
 	}

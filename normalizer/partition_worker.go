@@ -26,7 +26,7 @@ type partitionWorker struct {
 	deadLettersWrittenBefore int64             // dead letters of records below this offset were written earlier
 
 	batch             batch
-	state             *stateKeeper       // nil if the route has no state
+	stateKeeper       *stateKeeper       // nil if the route has no state
 	accountPartitions *accountPartitions // nil if the route has none
 	oneAtATime        bool               // a batch was rejected as too large
 }
@@ -34,13 +34,13 @@ type partitionWorker struct {
 // runPartition normalizes one partition until ctx ends or an unexpected error
 // occurs; then the group restarts it, and it takes over again.
 func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) (err error) {
-	r, ok := routes[assigned.Topic]
+	r, ok := conversions[assigned.Topic]
 	if !ok {
 		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
 	}
 
 	w := &partitionWorker{Normalizer: n, conversion: r, Assigned: assigned, batch: batch{
-		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
+		conversion: r, partition: assigned.Partition, accounts: n.deps.Accounts,
 		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
@@ -109,7 +109,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 			}
 
 			i += n
-			if w.state.isAhead() {
+			if w.stateKeeper.isAhead() {
 				return nil
 			}
 		}
@@ -147,7 +147,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err := w.produceDeadLetters(ctx, b.deadLetters); err != nil {
 		return 0, err
 	}
-	if err := w.accountPartitions.ensure(ctx, b.events); err != nil {
+	if err := w.accountPartitions.ensureNamed(ctx, b.events); err != nil {
 		return 0, err
 	}
 
@@ -156,7 +156,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 		return w.splitBatch(ctx, records)
 	}
 	if err == nil {
-		err = w.state.commitBatch(ctx, w.positionOf(&records[b.rawRecords-1]), b.events, written)
+		err = w.stateKeeper.commitBatch(ctx, w.positionOf(&records[b.rawRecords-1]), b.events, written)
 	}
 	if err != nil {
 		return 0, err
@@ -217,7 +217,7 @@ func (w *partitionWorker) resetBatch() {
 		w.batch.sourceLog = nil
 	}
 	w.batch.generation, w.batch.topicID = w.generation, w.next.TopicID
-	w.batch.deadLettersBefore = w.deadLettersWrittenBefore
+	w.batch.deadLettersWrittenBefore = w.deadLettersWrittenBefore
 }
 
 // rejectFirst replaces the batch with the dead letter of raw.
@@ -239,7 +239,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	if err := w.produceDeadLetters(ctx, w.batch.deadLetters); err != nil {
 		return 0, err
 	}
-	if err := w.state.commitBatch(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
+	if err := w.stateKeeper.commitBatch(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
 		return 0, err
 	}
 

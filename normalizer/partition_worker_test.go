@@ -1,23 +1,15 @@
 package normalizer
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/event"
-	"trunkline/format"
-	"trunkline/format/registry"
 	"trunkline/internal/kafka"
-	"trunkline/internal/panics"
 )
 
 var acmeOnly = accountsFunc(func(id string) (bool, error) { return id == "acme", nil })
@@ -79,68 +71,6 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 			t.Errorf("%v lost, want 2", lost)
 		}
 	})
-}
-
-func TestABatchIsOneProduceRequest(t *testing.T) {
-	b := testBatch(event.TopicRaw, 3)
-	r := rawEvent(3, testRecorded, "acme")
-	r.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 400_000) + `"}`)
-	records := []kafka.Record{r, r, r, r}
-	if err := b.fill(t.Context(), records, len(records)); err != nil {
-		t.Fatal(err)
-	}
-	if b.rawRecords != 2 || len(b.events) != 2 || b.size > maxRequestBytes {
-		t.Errorf("%d records in %d bytes", b.rawRecords, b.size)
-	}
-
-	huge := r
-	huge.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1_000_000) + `"}`)
-	b.reset(0)
-
-	if err := b.fill(t.Context(), []kafka.Record{huge, r}, 2); err != nil || b.rawRecords != 1 || len(b.events) != 1 {
-		t.Errorf("a record larger than a request goes alone: %d taken, %v", b.rawRecords, err)
-	}
-}
-
-func TestAPanicCostsOneRecord(t *testing.T) {
-	svc, _ := registry.Lookup("svc.cc")
-	broken := *svc
-	broken.DecodeEvent = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
-	b := testBatch(event.TopicRaw, 3)
-	reg := prometheus.NewRegistry()
-	b.panics = panics.New(reg, slog.New(slog.DiscardHandler))
-
-	r := *routes[event.TopicRaw]
-	normalize := r.normalize
-	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
-		if raw.Offset == 1 {
-			_, err := broken.ReadEvent(raw.Value, &b.scratch.fields)
-			return err
-		}
-		return normalize(ctx, b, raw, id)
-	}
-
-	b.route = &r
-	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"),
-		rawEvent(3, testRecorded, "acme")}
-	records[1].Offset, records[2].Offset = 1, 2
-
-	if err := b.fill(t.Context(), records, 3); err != nil {
-		t.Fatal(err)
-	}
-	if len(b.events) != 2 || len(b.deadLetters) != 1 ||
-		string(b.deadLetters[0].Header(event.HeaderErrorKind)) != string(Internal) {
-		t.Errorf("%d events, dead letters %v", len(b.events), b.deadLetters)
-	}
-
-	want := `
-# HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
-# TYPE trunkline_recovered_panics_total counter
-trunkline_recovered_panics_total{where="normalizer_record"} 1
-`
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "trunkline_recovered_panics_total"); err != nil {
-		t.Error(err)
-	}
 }
 
 // While the account store is unavailable, the records before it are written
@@ -219,54 +149,4 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 			t.Errorf("after a restart: positions %v", at)
 		}
 	})
-}
-
-func TestTraceAndSourceTravelOn(t *testing.T) {
-	b := testBatch(event.TopicRaw, 3)
-	r := rawEvent(3, testRecorded, "acme")
-	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed \"1\"\n")},
-		kafka.Header{Key: event.HeaderTrace, Value: []byte("00-abc")})
-
-	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
-		t.Fatal(err)
-	}
-
-	out := b.events[0]
-	if string(out.Header(event.HeaderTrace)) != "00-abc" ||
-		!bytes.Contains(out.Value, []byte(`"source":"feed \"1\"\n"`)) {
-		t.Errorf("%s %v", out.Value, out.Headers)
-	}
-}
-
-func TestAFormatOfAnotherTopicIsUnknown(t *testing.T) {
-	for topic, name := range map[string]string{event.TopicRaw: "svc.cdr", event.TopicCDRRaw: "svc.cc"} {
-		raw := kafka.Record{Topic: topic, Partition: 3, Time: testRecorded, Key: []byte("acme"), Value: []byte(`{}`),
-			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte(name)}}}
-		got, err := NormalizeOne(t.Context(), raw, testRecorded, allAccounts{})
-		if err != nil || string(got.Header(event.HeaderErrorKind)) != string(UnknownFormat) {
-			t.Errorf("%s on %s: %s, %v", name, topic, got.Header(event.HeaderErrorKind), err)
-		}
-	}
-}
-
-func TestTheRulesOfAFeedDecideTheAccount(t *testing.T) {
-	for name, c := range map[string]struct{ source, key, want string }{
-		"a feed's key comes before the record": {"feed:pbx", "key-account", "key-account"},
-		"a feed that knows none":               {"feed:pbx", "", "acme"},
-		"a record of HTTP":                     {"apikey:feed:", "key-account", "acme"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := testBatch(event.TopicRaw, 3)
-			r := rawEvent(3, testRecorded, "acme")
-			r.Key = []byte(c.key)
-			r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte(c.source)})
-
-			if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
-				t.Fatal(err)
-			}
-			if len(b.events) != 1 || string(b.events[0].Key) != c.want {
-				t.Errorf("%d records, dead %v", len(b.events), b.deadLetters)
-			}
-		})
-	}
 }

@@ -108,7 +108,7 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
-				k, _ := unreliableKafka(1, seed)
+				k := unreliableKafka(1, seed)
 				run := func() func() { return start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw)) }
 				first, second := run(), func() {}
 				n := 0

@@ -112,7 +112,7 @@ func TestTwoCopiesOfACapturedStreamAreEachEventOnce(t *testing.T) {
 func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[string]bool {
 	t.Helper()
 	b := testBatch(event.TopicRaw, 3)
-	b.state, b.accounts = state.NewPartition(), accountsFunc(func(string) (bool, error) { return true, nil })
+	b.partitionState, b.accounts = state.NewPartition(), accountsFunc(func(string) (bool, error) { return true, nil })
 	ids := map[int64]event.ID{}
 	last := event.ID(0)
 
@@ -151,7 +151,7 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 			}
 		}
 
-		b.state.Commit(func(state.Change) {})
+		b.partitionState.Commit(func(state.Change) {})
 	}
 
 	return seen
@@ -160,7 +160,7 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 // Records without an identity, and with a header that is none, are all normalized.
 func TestOnlyAnIdentityMakesARepeat(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
-	b.state = state.NewPartition()
+	b.partitionState = state.NewPartition()
 	r := rawEvent(3, testRecorded, "acme")
 	records := []kafka.Record{r, r}
 
@@ -180,7 +180,7 @@ func TestOnlyAnIdentityMakesARepeat(t *testing.T) {
 		}
 	}
 
-	if b.state.Size(state.Identity) != 0 {
+	if b.partitionState.Size(state.Identity) != 0 {
 		t.Error("the state has numbers")
 	}
 }

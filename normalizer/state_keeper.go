@@ -15,14 +15,14 @@ import (
 // normalizer's own batches and of those of another one. Its methods do nothing on a
 // nil keeper.
 type stateKeeper struct {
-	worker        *partitionWorker
-	state         *state.Partition
-	position      state.Position // the state is the fold of cc.evt up to here
-	newest        *normalizedRef // newest event folded by catchUp
-	highestSource event.Position // the highest of the folded events, see state.Position
-	lastRaw       event.Position // the last raw record processed, see state.Position
-	writer        *stateWriter
-	countedSizes  [len(stateKinds)]int // as included in the metric
+	worker         *partitionWorker
+	partitionState *state.Partition
+	position       state.Position // partitionState is the fold of cc.evt up to here
+	newest         *normalizedRef // newest event folded by catchUp
+	highestFolded  event.Position // the highest of the folded events, see state.Position
+	lastProcessed  event.Position // the last raw record processed, see state.Position
+	writer         *stateWriter
+	countedSizes   [len(stateKinds)]int // as included in the metric
 }
 
 var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
@@ -32,23 +32,23 @@ var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 // writing.
 func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, stop func(), err error) {
 	startedAt := time.Now()
-	k := &stateKeeper{worker: w, state: state.NewPartition()}
+	k := &stateKeeper{worker: w, partitionState: state.NewPartition()}
 	topic, err := w.readState(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	k.state.Load(topic.view)
+	k.partitionState.Load(topic.view)
 	k.writer = newStateWriter(w, topic)
 	position := topic.view.Position()
 	if position != nil {
 		k.position = *position
-		k.highestSource, _ = position.Repeats() // zero if unknown
-		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
-		k.position.Incomplete = topic.hasHole
+		k.highestFolded, _ = position.Repeats() // zero if unknown
+		k.lastProcessed, _ = event.ParsePosition(position.SourcePosition)
+		k.position.Incomplete = topic.hasLoss
 	} else {
 		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
-		k.position.Incomplete = topic.hasHole
+		k.position.Incomplete = topic.hasLoss
 		if err == nil {
 			err = k.writer.add(ctx, nil, k.position)
 		}
@@ -74,7 +74,7 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	}
 
 	err = k.catchUp(ctx)
-	if err == nil && k.position.Incomplete { // the hole is folded
+	if err == nil && k.position.Incomplete { // what was lost is folded
 		k.position.Incomplete = false
 		err = k.passChanges(ctx)
 	}
@@ -84,7 +84,7 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	}
 
 	k.updateEntriesMetric(1)
-	w.state, w.batch.state = k, k.state
+	w.stateKeeper, w.batch.partitionState = k, k.partitionState
 	w.metrics.rebuild.Observe(time.Since(startedAt).Seconds())
 
 	return ctx, stop, nil
@@ -95,7 +95,7 @@ type stateTopic struct {
 	view    *state.View
 	last    lastRecords
 	next    int64 // offset after the last record
-	hasHole bool  // records are lost after those in view
+	hasLoss bool  // records after those in view are lost
 }
 
 // readState reads the whole partition of cc.state. If it lost records before a batch that
@@ -103,7 +103,7 @@ type stateTopic struct {
 // fold the events after its position again.
 func (w *partitionWorker) readState(ctx context.Context) (stateTopic, error) {
 	topic, intact, err := w.readStateBefore(ctx, math.MaxInt64)
-	if err != nil || !topic.hasHole {
+	if err != nil || !topic.hasLoss {
 		return topic, err
 	}
 
@@ -138,10 +138,10 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 			at := record.Position
 			if at != nil {
 				newest := topic.view.Position()
-				topic.hasHole = topic.hasHole || !at.Intact(r.Offset)
+				topic.hasLoss = topic.hasLoss || !at.Intact(r.Offset)
 				// What was lost before this position has been written again.
 				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
-					topic.hasHole, intact = false, r.Offset+1
+					topic.hasLoss, intact = false, r.Offset+1
 				}
 			}
 
@@ -211,7 +211,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 		return err
 	}
 
-	k.state.Start(k.position.EventID)
+	k.partitionState.Start(k.position.EventID)
 	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
 		err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, low, low+1,
@@ -325,7 +325,7 @@ func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded boo
 	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(from, 0), to,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
-			folded = folded && (err != nil || id <= k.state.Last())
+			folded = folded && (err != nil || id <= k.partitionState.Last())
 		})
 	return folded, err
 }
@@ -334,11 +334,11 @@ func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded boo
 // ahead, continues after them: so the state never includes a later event than the
 // worker has reached.
 func (w *partitionWorker) catchUpState(ctx context.Context) error {
-	err := w.state.catchUp(ctx)
-	if err != nil || !w.state.isAhead() {
+	err := w.stateKeeper.catchUp(ctx)
+	if err != nil || !w.stateKeeper.isAhead() {
 		return err
 	}
-	newest := w.state.newest
+	newest := w.stateKeeper.newest
 	err = w.retry(ctx, "continuing after another normalizer", func() error { return w.resumeAfterEvent(ctx, newest) })
 	return w.handleGap(ctx, err)
 }
@@ -362,7 +362,7 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 
 	return k.worker.retry(ctx, "folding events", func() error {
 		// The events of a batch that is not committed are folded from the log, if they are there.
-		k.state.Reset()
+		k.partitionState.Reset()
 		if err := k.followLog(ctx); err != nil {
 			return err
 		}
@@ -372,7 +372,7 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 			to := min(next, k.position.Offset+maxFoldRecords)
 			err = k.fold(ctx, to)
 			if err != nil {
-				k.state.Reset()
+				k.partitionState.Reset()
 				return err
 			}
 
@@ -394,7 +394,7 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 				var e state.Event
 				e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
 				if err == nil {
-					k.state.Fold(&e)
+					k.partitionState.Fold(&e)
 					k.recordFolded(n.position)
 					if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
 						k.newest = n
@@ -448,8 +448,8 @@ func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, even
 
 // recordFolded records the source position of a folded event.
 func (k *stateKeeper) recordFolded(position event.Position) {
-	if k.position.EventPosition == "" || position.Compare(k.highestSource) > 0 {
-		k.highestSource, k.position.EventPosition = position, position.String()
+	if k.position.EventPosition == "" || position.Compare(k.highestFolded) > 0 {
+		k.highestFolded, k.position.EventPosition = position, position.String()
 	}
 	k.recordProcessed(position)
 }
@@ -457,16 +457,16 @@ func (k *stateKeeper) recordFolded(position event.Position) {
 // recordProcessed records that all raw records up to a position are events, dead letters or
 // dropped.
 func (k *stateKeeper) recordProcessed(position event.Position) {
-	if k.position.SourcePosition == "" || position.Compare(k.lastRaw) > 0 {
-		k.lastRaw, k.position.SourcePosition = position, position.String()
+	if k.position.SourcePosition == "" || position.Compare(k.lastProcessed) > 0 {
+		k.lastProcessed, k.position.SourcePosition = position, position.String()
 	}
 }
 
 // passChanges passes the changes to the writer.
 func (k *stateKeeper) passChanges(ctx context.Context) error {
-	k.position.EventID = k.state.Last()
+	k.position.EventID = k.partitionState.Last()
 	var changes []state.Change
-	k.state.Commit(func(c state.Change) { changes = append(changes, c) })
+	k.partitionState.Commit(func(c state.Change) { changes = append(changes, c) })
 	k.updateEntriesMetric(1)
 	return k.writer.add(ctx, changes, k.position)
 }
@@ -477,7 +477,7 @@ func (k *stateKeeper) updateEntriesMetric(sign int) {
 	for i, kind := range stateKinds {
 		size := 0
 		if sign > 0 {
-			size = k.state.Size(kind)
+			size = k.partitionState.Size(kind)
 		}
 		if size != k.countedSizes[i] {
 			k.worker.metrics.stateEntries.WithLabelValues(string(kind)).Add(float64(size - k.countedSizes[i]))

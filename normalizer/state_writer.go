@@ -32,7 +32,7 @@ type stateWriter struct {
 	wroteAt        time.Time                  // time of the last record batch
 	checkAt        time.Time                  // when to check for records of another normalizer; zero: done
 	lastByOthers   map[state.Key]state.Record // last records of keys that another normalizer may have written
-	rewrites       map[state.Key]state.Change // values of wanted to write again
+	rewrites       map[state.Key]state.Change // those of wantedValues to write again
 	repairDue      bool                       // lastByOthers or rewrites has new elements
 	repairsLoss    bool                       // the topic lost records, which are not all written again
 }
@@ -381,7 +381,7 @@ func (s *stateWriter) collectRewrites() {
 	}
 
 	if repaired > 0 && !s.repairsLoss {
-		s.worker.metrics.repairs.Add(float64(repaired))
+		s.worker.metrics.stateRepairs.Add(float64(repaired))
 		s.worker.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState,
 			"partition", s.worker.Partition, "records", repaired)
 	}

@@ -27,14 +27,14 @@ type Performance struct {
 
 // performances makes the messages of agents from the table.
 type performances struct {
-	table *entryTable
-	due   []Performance // created since Fold.TakePerformances
+	table    *entryTable
+	messages []Performance // created since Fold.TakePerformances
 }
 
 // complete ends an open interval and creates the message of its row.
 func (p *performances) complete(o *openInterval) {
 	if r, ok := p.table.entries[o.rowKey()].(*AgentRow); ok {
-		p.due = append(p.due, p.messageOf(r))
+		p.messages = append(p.messages, p.messageOf(r))
 	}
 	p.table.remove(o)
 }

@@ -285,7 +285,7 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 	}
 
 	w.deps.Accounts = everyAccount{}
-	again := &worker{partitionFold: w.newPartitionFold(0), commit: w.commit, oldest: w.oldest, next: w.next}
+	again := &partitionWorker{partitionFold: w.newPartitionFold(0), commit: w.commit, oldest: w.oldest, next: w.next}
 	again.position = w.position
 	again.foldAll(t, s.events)
 

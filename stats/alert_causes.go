@@ -36,7 +36,7 @@ type alertCauses struct {
 
 // alertCausesAt returns the time of the next check for causes. A partition without feeds and without
 // anything that an alert looks at has none: its worker is woken.
-func (w *worker) alertCausesAt(now time.Time) time.Time {
+func (w *partitionWorker) alertCausesAt(now time.Time) time.Time {
 	next := now.Add(idleInterval)
 	switch {
 	case w.followsFeeds():
@@ -66,7 +66,7 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 // without events, and that a feed is connected or no longer. Everything before them in cc.raw is
 // folded before them, so an alert never begins that an event of before would have prevented. idle
 // is when the end of the log was last reached.
-func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
+func (w *partitionWorker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	now := time.Now()
 	dueBefore := event.FirstID(now.Add(-alertDueAfter), w.partition)
 	due := w.fold.alerts.reviews.nextDue()
@@ -100,7 +100,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 }
 
 // feedCauses returns the events about feeds whose state differs from that of the fold.
-func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka.Record) {
+func (w *partitionWorker) feedCauses(ctx context.Context, now time.Time) (records []kafka.Record) {
 	states, known := w.processorFeeds()
 	if !known {
 		return nil
@@ -146,12 +146,12 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 }
 
 // followsFeeds reports whether the partition has or had a feed.
-func (w *worker) followsFeeds() bool {
+func (w *partitionWorker) followsFeeds() bool {
 	states, _ := w.feeds.statesOf(w.partition)
 	return len(states) > 0 || w.fold.table.counts[kindFeed] > 0
 }
 
-func (w *worker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }
+func (w *partitionWorker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }
 
 // ownEvent returns a record of format trunkline.event.
 func ownEvent(name, account string, at time.Time, feed string) []byte {
@@ -169,7 +169,7 @@ func ownEvent(name, account string, at time.Time, feed string) []byte {
 }
 
 // writeAlerts produces the events of alerts, as writeMessages does those of figures.
-func (w *worker) writeAlerts(ctx context.Context, messages []AlertMessage) error {
+func (w *partitionWorker) writeAlerts(ctx context.Context, messages []AlertMessage) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
 		if time.Since(m.At) > messageAge || !w.accountExists(ctx, m.Account) {

@@ -69,6 +69,7 @@ func (w *AlertWhen) holds(value float64) bool {
 	return w.Below != nil && value < *w.Below
 }
 
+// limit returns a value of Above or Below.
 func limit(value float64) *float64 { return &value }
 
 // DefaultAlerts returns the rules of accounts for which none are configured.

@@ -29,10 +29,10 @@ type alertWatches struct {
 	rules   alertRules // nil: no alerts
 	changes int64      // of the rules, as of the last schedule
 
-	watches map[key]*alertWatch
-	reviews timers                   // of watches
-	touched map[*alertWatch]struct{} // by the last event
-	due     []AlertMessage           // created since Fold.TakeAlerts
+	watches  map[key]*alertWatch
+	reviews  timers                   // of watches
+	touched  map[*alertWatch]struct{} // by the last event
+	messages []AlertMessage           // created since Fold.TakeAlerts
 }
 
 func newAlertWatches(table *entryTable, rules alertRules) *alertWatches {
@@ -315,7 +315,7 @@ func (s *alertWatches) endAlert(w *alertWatch, a *alert, value float64, at event
 
 // announce adds the message of an alert's begin or end to those to produce.
 func (s *alertWatches) announce(a *alert, name event.Name, atMS int64, number uint64) {
-	s.due = append(s.due, a.message(name, atMS, number))
+	s.messages = append(s.messages, a.message(name, atMS, number))
 }
 
 // dueAccount returns the account of the first alert that the passing of time may change by a

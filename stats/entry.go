@@ -175,7 +175,7 @@ type call struct {
 	EnteredMS   int64  `json:"entered_ms"`
 	AnsweredMS  int64  `json:"answered_ms,omitempty"`
 	EndedMS     int64  `json:"ended_ms,omitempty"`
-	HeldMS      int64  `json:"held_ms,omitempty"` // start of the current hold
+	HoldStartMS int64  `json:"held_ms,omitempty"` // start of the current hold
 	Abandoned   bool   `json:"abandoned,omitempty"`
 	WaitedMS    int64  `json:"waited_ms,omitempty"`  // counted as the wait before it was abandoned
 	Short       bool   `json:"short,omitempty"`      // that counted as a short one
@@ -190,10 +190,10 @@ type agent struct {
 	header
 
 	State      event.State `json:"state,omitempty"`
-	Reason     string      `json:"reason,omitempty"` // of a break
-	SinceMS    int64       `json:"since_ms"`         // start of State
-	CreditedMS int64       `json:"credited_ms"`      // time in State up to here is in the rows
-	Busy       string      `json:"call_id,omitempty"`
+	Reason     string      `json:"reason,omitempty"`       // of a break
+	SinceMS    int64       `json:"since_ms"`               // start of State
+	CreditedMS int64       `json:"credited_ms"`            // time in State up to here is in the rows
+	CallID     string      `json:"call_id,omitempty"`      // the current call
 	AfterCall  event.State `json:"after_call,omitempty"`   // as in cc.state
 	StepCall   string      `json:"step_call_id,omitempty"` // the call of Step
 	Step       event.Name  `json:"step,omitempty"`         // the last event of a queue's call, to count repeats once

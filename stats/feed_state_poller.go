@@ -19,7 +19,8 @@ type FeedState struct {
 
 // Feeds knows the platforms' feeds.
 type Feeds interface {
-	// FeedStates returns the state of each feed for each account that gets events from it.
+	// FeedStates returns the state of each feed for each account that gets events from it. It is asked once a
+	// second; after an error the states known before count.
 	FeedStates(ctx context.Context) ([]FeedState, error)
 }
 

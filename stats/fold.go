@@ -79,7 +79,7 @@ func (f *Fold) Last() event.ID { return f.table.last }
 
 // Ignored returns the number of events that were too late for their interval, or whose
 // account had MaxRows in it.
-func (f *Fold) Ignored() int64 { return f.rows.leftOut }
+func (f *Fold) Ignored() int64 { return f.rows.ignored }
 
 // Changed returns the number of records for the next Flush.
 func (f *Fold) Changed() int { return len(f.table.dirty) }
@@ -175,15 +175,15 @@ func emptyIfTooLong(text string) string {
 
 // TakePerformances returns the messages of agents that became due since the last call.
 func (f *Fold) TakePerformances() []Performance {
-	due := f.performances.due
-	f.performances.due = nil
+	due := f.performances.messages
+	f.performances.messages = nil
 	return due
 }
 
 // TakeAlerts returns the messages of alerts that became due since the last call.
 func (f *Fold) TakeAlerts() []AlertMessage {
-	due := f.alerts.due
-	f.alerts.due = nil
+	due := f.alerts.messages
+	f.alerts.messages = nil
 	return due
 }
 
@@ -194,7 +194,7 @@ func (f *Fold) Flush(give func(Record)) { f.table.takeRecords(give) }
 // discard drops the pending output of Flush, TakePerformances and TakeAlerts.
 func (f *Fold) discard() {
 	f.table.dropDirty()
-	f.performances.due, f.alerts.due = nil, nil
+	f.performances.messages, f.alerts.messages = nil, nil
 }
 
 // Load adds records read from cc.stats, values by key, and sets the last folded event.

@@ -31,7 +31,7 @@ func (f *agentFold) foldEvent(e *state.Event, ofAnother bool, at int64) {
 		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
 	}
 
-	before := state.InferredAgent{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
+	before := state.InferredAgent{State: a.State, Call: a.CallID, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
 	// The message's state stands above the computed one: readers of cc.state saw it.
@@ -48,7 +48,7 @@ func (f *agentFold) foldEvent(e *state.Event, ofAnother bool, at int64) {
 			return
 		}
 		if f.rows.isFull(k) {
-			f.rows.leftOut++
+			f.rows.ignored++
 			return
 		}
 
@@ -179,28 +179,28 @@ func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
 // updateCurrentCall sets the agent's current call, as cc.state does.
 func (f *agentFold) updateCurrentCall(a *agent, facts *event.Facts, ofAnother bool) {
 	if a.State != event.Ringing && a.State != event.Talking {
-		a.Busy = ""
+		a.CallID = ""
 		return
 	}
 
 	switch facts.Name {
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if a.State == event.Ringing {
-			a.Busy = emptyIfTooLong(facts.CallID)
+			a.CallID = emptyIfTooLong(facts.CallID)
 		}
 	case event.NameQueueCallAnswered:
-		a.Busy = emptyIfTooLong(facts.CallID)
+		a.CallID = emptyIfTooLong(facts.CallID)
 		// The wrap-up that follows counts where the call counts: in the interval in which it entered the queue.
 		if c, ok := f.table.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
 			a.Queue, a.QueueStart = c.Queue, f.table.intervals.startOf(c.EnteredMS)
 		}
 	case event.NameCallAnswered, event.NameCallBridged, event.NameCallTransferred:
 		if facts.CallID != "" {
-			a.Busy = emptyIfTooLong(facts.CallID)
+			a.CallID = emptyIfTooLong(facts.CallID)
 		}
 	default:
-		if a.Busy == "" && !ofAnother {
-			a.Busy = emptyIfTooLong(facts.CallID)
+		if a.CallID == "" && !ofAnother {
+			a.CallID = emptyIfTooLong(facts.CallID)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (f *agentFold) updateCurrentCall(a *agent, facts *event.Facts, ofAnother bo
 func (f *agentFold) countStep(a *agent, step event.Name, at int64) {
 	r := f.rows.ofAgent(a.key.account, a.key.id, f.table.intervals.startOf(at))
 	if r == nil {
-		f.rows.leftOut++
+		f.rows.ignored++
 		return
 	}
 
@@ -303,12 +303,12 @@ func (f *agentFold) creditInterval(a *agent) {
 // stopRinging makes an agent whose phone rang for the event's call available after another one has answered.
 func (f *agentFold) stopRinging(e *state.Event, id string, at int64) {
 	rang, ok := f.table.entries[newKey(kindOpenAgent, e.Account, id, 0)].(*agent)
-	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
+	if !ok || rang.State != event.Ringing || rang.CallID != e.Facts.CallID {
 		return
 	}
 
 	f.setState(rang, state.InferredAgent{AfterCall: rang.AfterCall}.StateAfterCall(), "", at)
-	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
+	rang.AfterCall, rang.CallID, rang.Seen = "", "", int64(e.ID)
 	f.table.recordChange(rang)
 }
 

@@ -84,8 +84,8 @@ func (f *callFold) foldEvent(e *state.Event, c *call, at int64) {
 			f.finish(e, c, at)
 		}
 	case event.NameCallHeld:
-		if c.talking() && c.HeldMS == 0 {
-			c.HeldMS = at
+		if c.talking() && c.HoldStartMS == 0 {
+			c.HoldStartMS = at
 		}
 	case event.NameCallResumed:
 		f.resume(c, at)
@@ -116,7 +116,7 @@ func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
 func (f *callFold) row(c *call) *QueueRow {
 	r := f.rows.ofQueue(c.key.account, unique.Make(c.Queue), f.table.intervals.startOf(c.EnteredMS))
 	if r == nil {
-		f.rows.leftOut++
+		f.rows.ignored++
 	}
 	return r
 }
@@ -171,7 +171,7 @@ func (f *callFold) addCall(e *state.Event, entered int64) *call {
 		Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
 	before, again := f.table.entries[c.key]
 	if !again && f.rows.isFull(c.key) {
-		f.rows.leftOut++
+		f.rows.ignored++
 		return nil
 	}
 
@@ -307,14 +307,14 @@ func (f *callFold) finish(e *state.Event, c *call, at int64) {
 
 // resume ends a hold.
 func (f *callFold) resume(c *call, at int64) {
-	if c.HeldMS == 0 {
+	if c.HoldStartMS == 0 {
 		return
 	}
 	r := f.row(c)
 	if r != nil {
-		r.HoldMS += max(0, at-c.HeldMS)
+		r.HoldMS += max(0, at-c.HoldStartMS)
 	}
-	c.HeldMS = 0
+	c.HoldStartMS = 0
 }
 
 // transfer counts once that a call was transferred from its queue.

@@ -28,18 +28,18 @@ const (
 	idleInterval = time.Minute
 )
 
-// worker computes the figures of one partition, in one goroutine.
-type worker struct {
+// partitionWorker computes the figures of one partition, in one goroutine.
+type partitionWorker struct {
 	partitionFold
-	commit func(next int64)
-	oldest *atomic.Int64 // time of the oldest event not written yet, 0: none
+	commit func(next int64) // commits an offset to the group, which only measures its lag
+	oldest *atomic.Int64    // Unix milliseconds: the oldest event whose figures are not written yet; 0: none
 
 	next          int64 // offset in cc.stats after the last known record
 	lastWriteAt   time.Time
-	positionDirty bool      // position is not written yet
-	repairDueAt   time.Time // when to check for records of another processor; zero: done
-	ignored       int64     // value of Fold.Ignored included in the metric
-	sizes         [len(kinds)]int
+	positionDirty bool            // position is not written yet
+	repairDueAt   time.Time       // when to check for records of another processor; zero: done
+	ignored       int64           // value of Fold.Ignored included in the metric
+	countedSizes  [len(kinds)]int // of the kinds of entries, as included in the metric
 	overdue       lastOverdueMessage
 	causes        alertCauses
 	rebuild       *rebuildRun // nil: none is running
@@ -49,7 +49,7 @@ type worker struct {
 var errBehind = errors.New("another processor is ahead")
 
 // process folds new events, starting at the position on cc.stats.
-func (w *worker) process(ctx context.Context) error {
+func (w *partitionWorker) process(ctx context.Context) error {
 	if err := w.loadFigures(ctx); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (w *worker) process(ctx context.Context) error {
 
 // loadFigures reads the figures from cc.stats, and checks that cc.evt continues at their
 // position.
-func (w *worker) loadFigures(ctx context.Context) error {
+func (w *partitionWorker) loadFigures(ctx context.Context) error {
 	began := time.Now()
 	var v *topicView
 	err := w.retry(ctx, "reading the figures", func() (err error) {
@@ -111,7 +111,7 @@ func (w *worker) loadFigures(ctx context.Context) error {
 
 // skipLostEvents moves the position to the continuation of cc.evt, if the log does not
 // continue there.
-func (w *worker) skipLostEvents(ctx context.Context) error {
+func (w *partitionWorker) skipLostEvents(ctx context.Context) error {
 	err := w.checkEvents(ctx)
 	if gap, ok := kafka.PassableGap(err); ok {
 		return w.skipGap(ctx, gap)
@@ -120,7 +120,7 @@ func (w *worker) skipLostEvents(ctx context.Context) error {
 }
 
 // checkEvents returns *kafka.GapError if cc.evt does not continue at the position.
-func (w *worker) checkEvents(ctx context.Context) error {
+func (w *partitionWorker) checkEvents(ctx context.Context) error {
 	return w.retry(ctx, "checking the normalized log", func() error {
 		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
 	})
@@ -128,7 +128,7 @@ func (w *worker) checkEvents(ctx context.Context) error {
 
 // skipGap continues after a gap in cc.evt. Events that are written again there, with the
 // same ids, change nothing.
-func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
+func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition,
 		"kind", gap.Kind,
 		"folded", w.position.Offset, "resume", gap.Resume, "error", gap)
@@ -151,7 +151,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 }
 
 // read folds and writes until an error occurs.
-func (w *worker) read(ctx context.Context) error {
+func (w *partitionWorker) read(ctx context.Context) error {
 	reader := w.openEvents()
 	defer reader.Close()
 
@@ -210,7 +210,7 @@ func (w *worker) read(ctx context.Context) error {
 
 // readUntilWriteDue reads the next records, or returns none when a write is due or a rebuild is
 // requested.
-func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]kafka.Record, error) {
+func (w *partitionWorker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]kafka.Record, error) {
 	until := w.lastWriteAt.Add(positionInterval)
 	switch {
 	case w.fold.Changed() > 0:
@@ -258,7 +258,7 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]
 }
 
 // writeDue writes the records and positions that are due.
-func (w *worker) writeDue(ctx context.Context) error {
+func (w *partitionWorker) writeDue(ctx context.Context) error {
 	since := time.Since(w.lastWriteAt)
 	if w.fold.Changed() > 0 && since >= gatherTime || w.positionDirty && since >= positionInterval {
 		if err := w.writeChanges(ctx); err != nil {
@@ -279,7 +279,7 @@ func (w *worker) writeDue(ctx context.Context) error {
 }
 
 // writeChanges writes the changes durably, with the position, in one record batch.
-func (w *worker) writeChanges(ctx context.Context) error {
+func (w *partitionWorker) writeChanges(ctx context.Context) error {
 	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which covers them
 		return err
 	}
@@ -309,7 +309,7 @@ func (w *worker) writeChanges(ctx context.Context) error {
 
 // write writes records and the position after them. If their offsets do not directly
 // follow the last known record of the topic, another processor has written too.
-func (w *worker) write(ctx context.Context, records []kafka.Record) error {
+func (w *partitionWorker) write(ctx context.Context, records []kafka.Record) error {
 	written, err := w.writeWithRetry(ctx, records)
 	if err != nil {
 		return err
@@ -324,7 +324,8 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 	return w.repair(ctx)
 }
 
-func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
+func (w *partitionWorker) writeWithRetry(ctx context.Context, records []kafka.Record) (written kafka.Appended,
+	err error) {
 	records = append(records,
 		kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey),
 			Value: w.position.Append(nil)})
@@ -344,7 +345,7 @@ func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (wr
 // its own, and writes differing ones again: compaction keeps the last record of a key.
 // It returns errBehind if another processor has folded later events. All changes must
 // have been flushed.
-func (w *worker) repair(ctx context.Context) error {
+func (w *partitionWorker) repair(ctx context.Context) error {
 	last := map[string][]byte{}
 	behind := false
 	// From the last known record on: this worker's own batch is among them, and equals the fold.
@@ -405,7 +406,7 @@ func (w *worker) repair(ctx context.Context) error {
 }
 
 // scanLastRecords reads the last record of each key from an offset on.
-func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[string][]byte,
+func (w *partitionWorker) scanLastRecords(ctx context.Context, from int64, last map[string][]byte,
 	behind *bool) (end int64, err error) {
 	err = w.retry(ctx, "checking the figures", func() (err error) {
 		reset := func() { clear(last); *behind = false }
@@ -429,13 +430,13 @@ func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[strin
 
 // countEntries sets this partition's share of the entries metric: its sizes, or
 // nothing.
-func (w *worker) countEntries(held bool) {
+func (w *partitionWorker) countEntries(held bool) {
 	for i, kind := range kinds {
 		size := 0
 		if held {
 			size = w.fold.table.counts[i]
 		}
-		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.sizes[i]))
-		w.sizes[i] = size
+		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.countedSizes[i]))
+		w.countedSizes[i] = size
 	}
 }

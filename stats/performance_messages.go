@@ -23,7 +23,7 @@ const (
 // writeMessages produces AGENT_PERFORMANCE messages to the corresponding partition of
 // cc.raw. The normalizer drops repeated ones. Messages of deleted accounts are
 // omitted, since they would become dead letters.
-func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
+func (w *partitionWorker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
 		end := time.Unix(int64(m.Identity.Number+1)*w.fold.table.intervals.seconds(), 0)
@@ -42,13 +42,13 @@ func (w *worker) writeMessages(ctx context.Context, messages ...Performance) err
 }
 
 // accountExists reports whether an account exists, true if that is not known.
-func (w *worker) accountExists(ctx context.Context, account string) bool {
+func (w *partitionWorker) accountExists(ctx context.Context, account string) bool {
 	exists, err := w.deps.Accounts.Exists(ctx, account)
 	return err != nil || exists
 }
 
 // newRawRecord returns a record for the corresponding partition of cc.raw.
-func (w *worker) newRawRecord(account, format string, value []byte, identity event.Identity) kafka.Record {
+func (w *partitionWorker) newRawRecord(account, format string, value []byte, identity event.Identity) kafka.Record {
 	r := kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(account), Value: value,
 		Headers: []kafka.Header{
 			{Key: event.HeaderFormat, Value: []byte(format)},
@@ -60,7 +60,7 @@ func (w *worker) newRawRecord(account, format string, value []byte, identity eve
 	return r
 }
 
-func (w *worker) writeRaw(ctx context.Context, records []kafka.Record) error {
+func (w *partitionWorker) writeRaw(ctx context.Context, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (w *worker) writeRaw(ctx context.Context, records []kafka.Record) error {
 
 // overdueAt returns the time of the next check for messages that no event has
 // triggered.
-func (w *worker) overdueAt(now time.Time) time.Time {
+func (w *partitionWorker) overdueAt(now time.Time) time.Time {
 	const after = closeAfter + overdueAfter
 	return now.Add(-after).Truncate(w.rules.Interval).Add(w.rules.Interval + after)
 }
@@ -85,7 +85,7 @@ type lastOverdueMessage struct {
 // would contain after any event now: idle is when the end of the log was last reached.
 // While no message returns (the account is deleted, or the normalizer is down) each
 // call produces the next message.
-func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
+func (w *partitionWorker) writeOverdue(ctx context.Context, idle time.Time) error {
 	if idle.IsZero() {
 		return nil
 	}

@@ -38,6 +38,8 @@ type Producer interface {
 
 // Accounts checks whether accounts exist.
 type Accounts interface {
+	// Exists reports whether an account exists. After an error its messages and rows are written
+	// all the same.
 	Exists(ctx context.Context, account string) (bool, error)
 }
 
@@ -107,7 +109,7 @@ func (p *Processor) runPartition(ctx context.Context, assigned kafka.Assigned) e
 	defer p.metrics.queues.drop(partition)
 
 	for {
-		w := &worker{partitionFold: p.newPartitionFold(partition), commit: assigned.Commit, oldest: oldest}
+		w := &partitionWorker{partitionFold: p.newPartitionFold(partition), commit: assigned.Commit, oldest: oldest}
 		err := w.process(ctx)
 		w.countEntries(false)
 

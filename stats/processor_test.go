@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -172,7 +171,7 @@ func indexAfter(events, part []state.Event) int {
 }
 
 // newWorker returns a worker that has loaded partition 0.
-func newWorker(t testing.TB, c *kafka.Cluster) *worker {
+func newWorker(t testing.TB, c *kafka.Cluster) *partitionWorker {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
@@ -185,7 +184,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 
 	oldest, done := p.metrics.lag.Track(0)
 	t.Cleanup(done)
-	w := &worker{partitionFold: p.newPartitionFold(0), commit: func(int64) {}, oldest: oldest}
+	w := &partitionWorker{partitionFold: p.newPartitionFold(0), commit: func(int64) {}, oldest: oldest}
 	if err := w.loadFigures(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +192,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	return w
 }
 
-func (w *worker) foldAll(t testing.TB, events []state.Event) {
+func (w *partitionWorker) foldAll(t testing.TB, events []state.Event) {
 	t.Helper()
 	for i := range events {
 		w.fold.Apply(&events[i])
@@ -241,35 +240,4 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 	compare(t, last, folded(events[:301]))
 	values, _ := readFigures(t, c)
 	compare(t, values, folded(events[:301]))
-}
-
-// A batch without its position is not shown.
-func TestABatchCountsAsAWhole(t *testing.T) {
-	v := newTopicView()
-	v.applyRecord(&kafka.Record{Key: []byte("acme|open_agent|a1"), Value: []byte(`{}`)})
-	if len(v.live()) != 0 {
-		t.Error("a record counts before the position of its batch")
-	}
-
-	at := state.Position{Kind: state.PositionKind, EventID: event.NextID(0, day.UnixMilli(), 0)}
-	v.applyRecord(&kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
-	if len(v.live()) != 1 || v.position == nil {
-		t.Error("a batch does not count with its position")
-	}
-}
-
-func TestKeysWithSeparatorsInIds(t *testing.T) {
-	for _, k := range []key{newKey(kindQueue, "acme", "a|b|7", 900), newKey(kindAgent, "acme", "x", 0),
-		newKey(kindOpenCall, "acme", "c|1", 0), newKey(kindOpenAgent, "acme", "", 0)} {
-		if parsed, err := parseKey(k.String()); err != nil || parsed != k {
-			t.Errorf("%s: %v %v", k, parsed, err)
-		}
-	}
-
-	for _, wrong := range []string{"", "acme", "acme|queue|x", "acme|queue|x|y", "acme|other|x", "|position",
-		strings.Repeat("|", 4)} {
-		if k, err := parseKey(wrong); err == nil {
-			t.Errorf("%q is %v", wrong, k)
-		}
-	}
 }

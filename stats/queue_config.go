@@ -136,18 +136,18 @@ type QueueConfigs struct {
 
 	readAt atomic.Int64 // time of the last read to the end of the topic, Unix milliseconds
 
-	mu       sync.Mutex // held while the topic is read
-	next     int64      // next offset to read
-	accounts map[string][]*configVersion
-	alerts   map[string][]*alertVersion
-	defaults []AlertRule
-	changes  atomic.Int64 // number of versions of alerts that were read
+	mu       sync.Mutex                  // held while the topic is read
+	next     int64                       // next offset to read
+	versions map[string][]*configVersion // of thresholds, by account, in their order
+	alerts   map[string][]*alertVersion  // of alerts, by account, in their order
+	defaults []AlertRule                 // of accounts that inherit from nobody
+	changes  atomic.Int64                // number of versions of alerts that were read
 }
 
 // NewQueueConfigs returns the configurations. producer may be nil if Update and
 // PurgeAccount are not used.
 func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
-	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{},
+	return &QueueConfigs{log: log, producer: producer, versions: map[string][]*configVersion{},
 		alerts: map[string][]*alertVersion{}, defaults: DefaultAlerts()}
 }
 
@@ -160,7 +160,7 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	began := time.Now()
 	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.applyRecord)
 	if err == nil && end < c.next { // the topic was recreated or truncated
-		clear(c.accounts)
+		clear(c.versions)
 		clear(c.alerts)
 		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.applyRecord)
 	}
@@ -183,7 +183,7 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 
 	if r.Value == nil {
 		account, _, _ := strings.Cut(key, "|")
-		c.accounts[account] = slices.DeleteFunc(c.accounts[account],
+		c.versions[account] = slices.DeleteFunc(c.versions[account],
 			func(v *configVersion) bool { return v.key == key })
 		return
 	}
@@ -198,13 +198,13 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 		v.queues[q.QueueID] = q.Thresholds
 	}
 
-	c.accounts[v.AccountID] = append(c.accounts[v.AccountID], v)
+	c.versions[v.AccountID] = append(c.versions[v.AccountID], v)
 }
 
 // latest returns the last version of an account, or DefaultQueueConfig if there is
 // none.
 func (c *QueueConfigs) latest(account string) *configVersion {
-	versions := c.accounts[account]
+	versions := c.versions[account]
 	if len(versions) > 0 {
 		return versions[len(versions)-1]
 	}
@@ -225,7 +225,7 @@ func (c *QueueConfigs) thresholdsAt(account, queue string, start int64) Threshol
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for _, v := range slices.Backward(c.accounts[account]) {
+	for _, v := range slices.Backward(c.versions[account]) {
 		if v.EffectiveFrom > start {
 			continue
 		}
@@ -326,7 +326,7 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 func (c *QueueConfigs) has(account, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
+	return slices.ContainsFunc(c.versions[account], func(v *configVersion) bool { return v.key == key })
 }
 
 func (c *QueueConfigs) writeRecords(ctx context.Context, records ...kafka.Record) error {
@@ -346,7 +346,7 @@ func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int,
 
 	c.mu.Lock()
 	var tombstones []kafka.Record
-	for _, v := range c.accounts[account] {
+	for _, v := range c.versions[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}
 	for _, v := range c.alerts[account] {

@@ -43,7 +43,7 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
 
-	from := other.accounts["acme"][0].EffectiveFrom
+	from := other.versions["acme"][0].EffectiveFrom
 	if from%900 != 0 || from < began.Add(configLead).Unix() || from > time.Now().Add(configLead+configGrid).Unix() {
 		t.Errorf("in force from %d", from)
 	}
@@ -167,7 +167,7 @@ func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	from := time.Unix(configs.accounts[account][0].EffectiveFrom, 0)
+	from := time.Unix(configs.versions[account][0].EffectiveFrom, 0)
 	// Calls in the intervals before and after the change.
 	var events []state.Event
 	var last event.ID

@@ -17,15 +17,15 @@ import (
 
 // rebuildRun folds a partition of cc.evt again from its beginning, beside the worker,
 // in its own goroutine, until it has caught up. Then the worker continues with the new
-// fold instead of its own (worker.replaceFold). Rows that expire in the meantime are
+// fold instead of its own (partitionWorker.replaceFold). Rows that expire in the meantime are
 // written at once, each with its tombstone and without a position, so that a later
 // takeover reads nothing of them.
 type rebuildRun struct {
 	partitionFold
 	request Rebuild
 	start   LogStart
-	asOf    event.ID // the last folded event of the worker at the start of the rebuild
-	target  atomic.Int64
+	asOf    event.ID     // the last folded event of the worker at the start of the rebuild
+	target  atomic.Int64 // offset in cc.evt before which the worker has folded all; the rebuild ends there
 	// keys of agents: the time from which their state is known, Unix milliseconds; unused if the
 	// log is complete
 	settledMS map[key]int64
@@ -41,7 +41,7 @@ type rebuildRun struct {
 }
 
 // stepRebuild starts a requested rebuild, and completes the one that has caught up.
-func (w *worker) stepRebuild(ctx context.Context) error {
+func (w *partitionWorker) stepRebuild(ctx context.Context) error {
 	if w.rebuilds == nil {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 }
 
 // startRebuild starts to fold the partition again.
-func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
+func (w *partitionWorker) startRebuild(ctx context.Context, request Rebuild) error {
 	if err := w.writeChanges(ctx); err != nil { // so that asOf covers all records
 		return err
 	}
@@ -108,7 +108,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 }
 
 // stopRebuild stops the running rebuild.
-func (w *worker) stopRebuild() {
+func (w *partitionWorker) stopRebuild() {
 	if w.rebuild != nil {
 		w.rebuild.cancel()
 		<-w.rebuild.done
@@ -295,7 +295,7 @@ func (r *rebuildRun) reportProgress(end int64) {
 }
 
 // catchUp folds the few events that the worker has folded since the rebuild caught up.
-func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
+func (w *partitionWorker) catchUp(ctx context.Context, r *rebuildRun) error {
 	const longest = time.Minute // so that the figures are not delayed for longer
 	within, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -318,7 +318,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 // replaceFold makes the fold of a rebuild the worker's, and writes the differences, and
 // all rows for readers that have lost some. Entries for which the rebuild is not exact
 // remain unchanged.
-func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
+func (w *partitionWorker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	if err := w.writeChanges(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
@@ -366,7 +366,8 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 
 // writeReplaced writes the rows of a rebuild and the entries that differ from the
 // previous ones, and returns the number of differences.
-func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[key][]byte) (changed int, err error) {
+func (w *partitionWorker) writeReplaced(ctx context.Context, r *rebuildRun, before map[key][]byte) (changed int,
+	err error) {
 	keys := slices.Collect(maps.Keys(w.fold.table.entries))
 	for k := range before {
 		if _, ok := w.fold.table.entries[k]; !ok {

@@ -9,7 +9,7 @@ type rows struct {
 	table      *entryTable
 	thresholds func(account, queue string, start int64) Thresholds // Rules.Thresholds
 	max        int                                                 // Rules.MaxRows
-	leftOut    int64                                               // events, because of max or too late for a row
+	ignored    int64                                               // events: too late for a row, or the account has max rows
 }
 
 // isFull reports whether the account may not have one more row, agent or call like k.

@@ -156,7 +156,7 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 	}
 
 	w.metrics.seconds.Observe(time.Since(startedAt).Seconds())
-	w.metrics.requests.WithLabelValues(o.result).Inc()
+	w.metrics.requests.WithLabelValues(o.label).Inc()
 	if o.ok {
 		w.mu.Lock()
 		b.removeSent(d)
@@ -193,11 +193,11 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 
 // pause stops all attempts of a webhook on all nodes. If that cannot be stored, attempts
 // continue with the longest wait between them.
-func (w *partitionWorker) pause(ctx context.Context, h *loadedWebhook, failures int, o outcome) {
+func (w *partitionWorker) pause(ctx context.Context, h *loadedWebhook, failures int, o requestResult) {
 	var paused bool
 	// Also by a worker that ends: the receiver has answered.
 	err := w.service.db.Tx(context.WithoutCancel(ctx), func(tx *sql.Tx) (err error) {
-		paused, err = pause(ctx, tx, h.ID, h.retries, failures, o.message, time.Now())
+		paused, err = storePause(ctx, tx, h.ID, h.retries, failures, o.message, time.Now())
 		return err
 	})
 	if err != nil {

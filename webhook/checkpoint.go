@@ -45,7 +45,7 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 	defer w.mu.Unlock()
 
 	current = consume.Position{LogPosition: w.tail, LastID: w.tailID}
-	count := 0
+	delivering := 0 // those behind that are not suspended
 	for id, b := range w.backlogs {
 		if b.isIdle(current.Offset) {
 			if b.storedRow != nil {
@@ -56,7 +56,7 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 		}
 
 		if !b.hook.suspended {
-			count++
+			delivering++
 		}
 
 		pos := b.storedPosition(w.partition, current.Offset)
@@ -65,7 +65,7 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 		}
 	}
 
-	w.reportBehind(count)
+	w.reportBehind(delivering)
 	return current, behind
 }
 

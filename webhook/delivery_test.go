@@ -48,7 +48,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 func TestEventsAreSignedAndInOrder(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 3)
-		all, sales, cloud := e.newTarget(nil), e.newTarget(nil), e.newTarget(nil)
+		all, sales, cloud := e.startReceiver(nil), e.startReceiver(nil), e.startReceiver(nil)
 		e.topic.put(0, "shop", entered, `{"n":"before the webhook"}`)
 		made, secret, err := e.service.Create(t.Context(), "root", Config{URL: all.url})
 		must(t, err)
@@ -112,7 +112,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 func TestASlowReceiverDelaysNobody(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	release := make(chan struct{})
-	slow := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { <-release })
+	slow := e.startReceiver(func(w http.ResponseWriter, _ *http.Request) { <-release })
 
 	t.Cleanup(sync.OnceFunc(func() {
 		select {
@@ -122,7 +122,7 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 		}
 	}))
 
-	fast := e.newTarget(nil)
+	fast := e.startReceiver(nil)
 	e.createWebhook(Config{URL: slow.url})
 	e.createWebhook(Config{URL: fast.url})
 	e.deliver()
@@ -181,7 +181,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	targets, made := map[string]*testReceiver{}, map[string]Webhook{}
 	for name, c := range cases {
-		targets[name] = e.newTarget(c.handle)
+		targets[name] = e.startReceiver(c.handle)
 		made[name] = e.createWebhook(Config{URL: targets[name].url})
 	}
 
@@ -209,7 +209,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 	settings := fastSettings()
 	settings.AllowNetworks = nil
 	e := newEnv(t, testdb.SQLite(t), settings, 1)
-	target := e.newTarget(nil)
+	target := e.startReceiver(nil)
 	made := e.createWebhook(Config{URL: strings.Replace(target.url, "127.0.0.1", "localhost", 1)})
 	reg, _ := e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
@@ -228,7 +228,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 2)
-		target, other := e.newTarget(respond(http.StatusServiceUnavailable)), e.newTarget(nil)
+		target, other := e.startReceiver(respond(http.StatusServiceUnavailable)), e.startReceiver(nil)
 		made := e.createWebhook(Config{URL: target.url})
 		e.createWebhook(Config{URL: other.url})
 		_, stop := e.deliver()
@@ -296,7 +296,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), DefaultSettings(), 1)
 	e.settings = fastSettings()
 	e.service.settings.AllowNetworks = e.settings.AllowNetworks // with the ordinary back-off
-	target := e.newTarget(respond(http.StatusGone))
+	target := e.startReceiver(respond(http.StatusGone))
 	made := e.createWebhook(Config{URL: target.url})
 	e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
@@ -311,7 +311,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 func TestTwoOwnersOfAPartition(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 2)
-		target := e.newTarget(nil)
+		target := e.startReceiver(nil)
 		e.createWebhook(Config{URL: target.url})
 
 		var want []event.ID
@@ -344,7 +344,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 // lost, logged and counted.
 func TestPositionsThatRetentionDeletes(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
-	target := e.newTarget(respond(http.StatusGone))
+	target := e.startReceiver(respond(http.StatusGone))
 	made := e.createWebhook(Config{URL: target.url})
 	reg, _ := e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)

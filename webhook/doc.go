@@ -17,7 +17,7 @@
 //
 // # Positions
 //
-// webhook_partitions has the position of each partition. It counts for all webhooks that
+// consume.Positions has the position of each partition. It counts for all webhooks that
 // have no row in webhook_positions: those that are behind or paused have one. A checkpoint
 // stores all positions of a partition in one transaction, once a second. After a crash
 // the next worker of the partition resumes there, so events of up to a second are

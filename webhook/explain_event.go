@@ -92,7 +92,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 
 // outcome returns the outcome of an event that the filters select. passed is true if the
 // webhook's position is after the event.
-func (r *row) outcome(id event.ID, passed bool) EventOutcome {
+func (r *webhookRow) outcome(id event.ID, passed bool) EventOutcome {
 	switch {
 	case passed && id.Time().Before(r.CreatedAt):
 		return OutcomeCreatedLater

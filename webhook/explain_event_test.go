@@ -15,7 +15,7 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 1)
 		before := e.topic.put(0, "shop", entered, `{}`)
-		works, fails := e.newTarget(nil), e.newTarget(respond(500))
+		works, fails := e.startReceiver(nil), e.startReceiver(respond(500))
 		delivered := e.createWebhook(Config{URL: works.url})
 		paused := e.createWebhook(Config{URL: fails.url})
 		filtered := e.createWebhook(Config{URL: works.url, Filters: identity.Filter{QueueIDs: []string{"service"}}})

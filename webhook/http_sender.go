@@ -27,12 +27,12 @@ const (
 	finishTimeout = 3 * time.Second
 )
 
-// outcome is the result of one request.
-type outcome struct {
+// requestResult is what became of one request.
+type requestResult struct {
 	ok         bool
 	gone       bool          // 410: the receiver accepts no more events
 	unsent     bool          // the context ended before a response
-	result     string        // label of the metric
+	label      string        // of the metric of requests
 	message    string        // for the account's administrator; "" when ok
 	retryAfter time.Duration // from the receiver's Retry-After
 }
@@ -87,7 +87,7 @@ func (s *sender) close() {
 
 // send sends one message to a webhook. When ctx ends, a running request may take
 // finishTimeout more.
-func (s *sender) send(ctx context.Context, h *loadedWebhook, d *delivery) outcome {
+func (s *sender) send(ctx context.Context, h *loadedWebhook, d *delivery) requestResult {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	// The deferred call stops the AfterFunc when the request is over.
@@ -101,10 +101,10 @@ func (s *sender) send(ctx context.Context, h *loadedWebhook, d *delivery) outcom
 	return o
 }
 
-func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) outcome {
+func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) requestResult {
 	request, err := s.request(ctx, h, d)
 	if err != nil {
-		return failureOutcome(ctx, err)
+		return resultOfError(ctx, err)
 	}
 
 	client := s.tlsClient
@@ -114,11 +114,11 @@ func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) outcom
 
 	response, err := client.Do(request)
 	if err != nil {
-		return failureOutcome(ctx, err)
+		return resultOfError(ctx, err)
 	}
 
 	drainBody(response.Body)
-	return statusOutcome(response, time.Now())
+	return resultOfResponse(response, time.Now())
 }
 
 // request builds the signed request.
@@ -152,20 +152,20 @@ func drainBody(body io.ReadCloser) {
 	_ = body.Close()
 }
 
-func statusOutcome(response *http.Response, now time.Time) outcome {
+func resultOfResponse(response *http.Response, now time.Time) requestResult {
 	switch status := response.StatusCode; {
 	case status >= 200 && status < 300:
-		return outcome{ok: true, result: resultOK}
+		return requestResult{ok: true, label: resultOK}
 	case status == http.StatusGone:
-		return outcome{gone: true, result: resultGone,
+		return requestResult{gone: true, label: resultGone,
 			message: "the receiver answered with status 410: it wants no more events"}
 	case status >= 300 && status < 400:
-		return outcome{result: resultRedirect,
+		return requestResult{label: resultRedirect,
 			message: fmt.Sprintf(
 				"the receiver answered with status %d: redirects are not followed, set the URL that it leads to",
 				status)}
 	default:
-		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status),
+		return requestResult{label: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status),
 			retryAfter: retryAfter(response.Header, now)}
 	}
 }
@@ -186,9 +186,9 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// failureOutcome returns the outcome of a request that failed with err. Its message has no
+// resultOfError returns the result of a request that failed with err. Its message has no
 // IP address and no part of a response.
-func failureOutcome(ctx context.Context, err error) outcome {
+func resultOfError(ctx context.Context, err error) requestResult {
 	var (
 		addressErr     *netguard.AddressError
 		dnsErr         *net.DNSError
@@ -200,18 +200,18 @@ func failureOutcome(ctx context.Context, err error) outcome {
 
 	switch {
 	case errors.As(err, &addressErr):
-		return outcome{result: resultAddress, message: addressErr.Error()}
+		return requestResult{label: resultAddress, message: addressErr.Error()}
 	case ctx.Err() != nil, errors.As(err, &netErr) && netErr.Timeout():
-		return outcome{result: resultTimeout, message: "the receiver did not answer in time"}
+		return requestResult{label: resultTimeout, message: "the receiver did not answer in time"}
 	case errors.As(err, &dnsErr):
-		return outcome{result: resultConnection, message: "the receiver's name does not resolve"}
+		return requestResult{label: resultConnection, message: "the receiver's name does not resolve"}
 	case errors.As(err, &hostnameErr):
-		return outcome{result: resultConnection, message: "the receiver's certificate is for another name"}
+		return requestResult{label: resultConnection, message: "the receiver's certificate is for another name"}
 	case errors.As(err, &certificateErr):
-		return outcome{result: resultConnection, message: "the receiver's certificate cannot be verified"}
+		return requestResult{label: resultConnection, message: "the receiver's certificate cannot be verified"}
 	case errors.As(err, &recordErr):
-		return outcome{result: resultConnection, message: "the receiver does not speak TLS on this port"}
+		return requestResult{label: resultConnection, message: "the receiver does not speak TLS on this port"}
 	}
 
-	return outcome{result: resultConnection, message: "the connection to the receiver failed"}
+	return requestResult{label: resultConnection, message: "the connection to the receiver failed"}
 }

@@ -32,9 +32,9 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 
 	// In the precision that is stored, so that the ETag is that of the row.
 	now := time.UnixMilli(time.Now().UnixMilli())
-	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
-		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
-	r.sealedKey, err = s.keys.Seal(key, tableName, accountID, r.ID)
+	r := webhookRow{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters,
+		Format: c.Format, CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
+	r.sealedKey, err = s.keys.Seal(key, webhooksTable, accountID, r.ID)
 	if err != nil {
 		return Webhook{}, "", err
 	}
@@ -73,7 +73,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 		return Webhook{}, err
 	}
 
-	var r row
+	var r webhookRow
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
 		r, err = findIfMatch(ctx, tx, accountID, id, ifMatch)
 		if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 				return err
 			}
 
-			r.sealedKey, err = s.keys.Seal(key, tableName, accountID, id)
+			r.sealedKey, err = s.keys.Seal(key, webhooksTable, accountID, id)
 			if err != nil {
 				return err
 			}
@@ -143,10 +143,10 @@ func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) err
 
 // findIfMatch returns a webhook of the account. Returns fault.KindPrecondition if it does
 // not match ifMatch.
-func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
+func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (webhookRow, error) {
 	r, err := selectRow(ctx, tx, accountID, id)
 	if err != nil {
-		return row{}, err
+		return webhookRow{}, err
 	}
 	return r, entitytag.Require(ifMatch, r.ETag())
 }
@@ -169,7 +169,7 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 		}
 	}
 
-	var r row
+	var r webhookRow
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
 		_, err = selectRow(ctx, tx, accountID, id)
 		if err != nil {

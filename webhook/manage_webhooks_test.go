@@ -1,40 +1,17 @@
 package webhook
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/audit/audittest"
-	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
-
-// metricValue returns the value of a metric without labels.
-func metricValue(t testing.TB, reg *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := reg.Gather()
-	must(t, err)
-
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-
-	t.Fatalf("no metric %s", name)
-	return 0
-}
 
 func TestAWebhooksLife(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
@@ -158,57 +135,5 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 		Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict ||
 		!strings.Contains(err.Error(), "webhook.max_per_account") {
 		t.Errorf("one too many: %v", err)
-	}
-}
-
-// TestADeletedAccountGetsNoMoreEvents: the webhook is purged later.
-func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
-	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
-	ours, theirs := e.newTarget(nil), e.newTarget(nil)
-	e.createWebhook(Config{URL: ours.url})
-	_, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: theirs.url})
-	must(t, err)
-	e.deliver()
-	want := []event.ID{e.topic.put(0, "kiosk", entered, `{}`)}
-	theirs.await(t, want)
-	_, err = e.directory.DeleteAccount(t.Context(), "kiosk", "")
-	must(t, err)
-	want = append(want, e.topic.put(0, "kiosk", entered, `{}`), e.topic.put(0, "shop", entered, `{}`))
-	waitFor(t, "the last event is received", func() bool { return slices.Contains(ours.ids(), want[2].String()) })
-
-	if got := theirs.ids(); len(got) != 1 {
-		t.Errorf("the deleted account's webhook got %v", got)
-	}
-}
-
-// A node that lacked the master key sends nothing until it has it, whatever else changes meanwhile.
-func TestAKeyThatCouldNotBeOpenedIsOpenedAtTheNextChange(t *testing.T) {
-	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
-	made := e.createWebhook(Config{URL: "https://example.com/hook"})
-	stored, err := selectRow(t.Context(), e.db, "root", made.ID)
-	must(t, err)
-	key, err := openKey(e.keys, &stored)
-	must(t, err)
-
-	others, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
-	must(t, err)
-	_, err = others.Create()
-	must(t, err)
-
-	r := &registry{settings: e.settings, keys: others, log: slog.New(slog.DiscardHandler)}
-	tree := e.directory.Tree()
-	first := r.buildHook(&stored, nil, tree)
-	second := r.buildHook(&stored, first, tree)
-	r.keys = e.keys
-	third := r.buildHook(&stored, second, tree)
-
-	if !first.suspended || !second.suspended {
-		t.Errorf("without the master key suspended %v, after a change %v", first.suspended, second.suspended)
-	}
-	if third.suspended || !bytes.Equal(third.key, key) {
-		t.Errorf("with the master key suspended %v, key of %d bytes", third.suspended, len(third.key))
-	}
-	if r.buildHook(&stored, third, tree) != third {
-		t.Error("without a change there is another hook")
 	}
 }

@@ -11,7 +11,7 @@ import (
 // loadedWebhook is a webhook with its opened key, selection and receiver. It is immutable; a change
 // of the webhook creates another one.
 type loadedWebhook struct {
-	row
+	webhookRow
 	suspended bool // nothing is sent, because the webhook is paused or its key cannot be opened
 	key       []byte
 	selection *identity.Selection

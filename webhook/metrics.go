@@ -7,12 +7,12 @@ import (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec
-	seconds  prometheus.Histogram
-	paused   prometheus.Gauge
-	pauses   prometheus.Counter
-	behind   prometheus.Gauge
-	lost     prometheus.Counter
+	requests  *prometheus.CounterVec // result
+	seconds   prometheus.Histogram
+	pausedNow prometheus.Gauge   // of the whole cluster
+	pauses    prometheus.Counter // by this node
+	behind    prometheus.Gauge
+	lost      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"result"),
 		seconds: f.NewHistogram(
 			metric.NativeHistogram("trunkline_webhook_request_seconds", "Duration of requests to webhooks.", 160)),
-		paused: f.Gauge("trunkline_webhook_paused", "Webhooks that are paused, of the whole cluster."),
+		pausedNow: f.Gauge("trunkline_webhook_paused", "Webhooks that are paused, of the whole cluster."),
 		pauses: f.Counter("trunkline_webhook_pauses_total",
 			"Webhooks that this node has paused, after failures or a status 410."),
 		behind: f.Gauge("trunkline_webhook_behind",

@@ -34,13 +34,13 @@ const (
 type partitionWorker struct {
 	*Deliverer
 	partition int
-	commit    func(next int64)
-	retry     retry.Func
+	commit    func(next int64) // commits an offset to the group, which only measures its lag
+	retry     retry.Func       // repeats while a backend is unavailable
 
 	// Used by the reading goroutine only:
-	hooks             *webhookSnapshot
-	lastCheckpoint    consume.Position // of the last checkpoint
-	storedAt          time.Time
+	hooks             *webhookSnapshot   // that the backlogs follow; the registry may have a newer one
+	lastCheckpoint    consume.Position   // of the last checkpoint that was stored
+	storedAt          time.Time          // of the last checkpoint, also of one that failed
 	checkpointFailing bool               // the last checkpoint failed
 	rowsToDelete      []deliveryPosition // for the next checkpoint
 	reportedBehind    int                // this partition's part of the metric trunkline_webhook_behind

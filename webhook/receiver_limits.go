@@ -25,7 +25,7 @@ type receiver struct {
 }
 
 // newReceiver returns a receiver that continues the stored back-off.
-func newReceiver(settings Settings, stored *row) *receiver {
+func newReceiver(settings Settings, stored *webhookRow) *receiver {
 	r := &receiver{changed: make(chan struct{}),
 		backoff:  retry.Backoff{First: settings.FirstWait, Max: settings.LongestWait},
 		failures: stored.Failures, next: stored.NextTryAt, paused: stored.Status == StatusPaused}
@@ -72,7 +72,7 @@ func (r *receiver) beginRequest(ctx context.Context) bool {
 
 // endRequest records the outcome of a request. It returns the number of consecutive
 // failures before and after it.
-func (r *receiver) endRequest(o outcome) (before, after int) {
+func (r *receiver) endRequest(o requestResult) (before, after int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

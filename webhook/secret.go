@@ -43,8 +43,8 @@ func parseSecret(text string) ([]byte, error) {
 }
 
 // openKey returns the signing key of a stored webhook.
-func openKey(keys *masterkey.Keyring, r *row) ([]byte, error) {
-	return keys.Unseal(r.sealedKey, tableName, r.AccountID, r.ID)
+func openKey(keys *masterkey.Keyring, r *webhookRow) ([]byte, error) {
+	return keys.Unseal(r.sealedKey, webhooksTable, r.AccountID, r.ID)
 }
 
 // signature returns the header webhook-signature of a request. The timestamp is in

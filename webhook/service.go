@@ -68,6 +68,6 @@ func (s *Service) newSender() *sender { return newSender(s.settings, s.version, 
 
 // Secrets returns the table of the sealed signing keys.
 func (s *Service) Secrets() masterkey.SealedTable {
-	return masterkey.SealedTable{DB: s.db, Keyring: s.keys, Table: tableName,
+	return masterkey.SealedTable{DB: s.db, Keyring: s.keys, Table: webhooksTable,
 		KeyColumns: []string{"account_id", "id"}, SecretColumn: "sealed"}
 }

@@ -23,7 +23,7 @@ func (s *Service) Test(ctx context.Context, accountID, id string) (TestResult, e
 		return TestResult{}, err
 	}
 
-	h := &loadedWebhook{row: r}
+	h := &loadedWebhook{webhookRow: r}
 	h.key, err = openKey(s.keys, &r)
 	if err != nil {
 		return TestResult{}, err

@@ -12,8 +12,8 @@ import (
 
 func TestAnExampleEventIsSentBesideTheBacklog(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
-	good := e.newTarget(nil)
-	bad := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	good := e.startReceiver(nil)
+	bad := e.startReceiver(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	made, refused := e.createWebhook(Config{URL: good.url, Format: FormatCloudEvents}), e.createWebhook(
 		Config{URL: bad.url})
 

@@ -160,14 +160,14 @@ func (e *env) awaitStatus(id string, status Status) (w Webhook) {
 	return w
 }
 
-// receivedRequest is one request that a target got.
+// receivedRequest is one request that a testReceiver got.
 type receivedRequest struct {
 	header http.Header
 	body   string
 	id     string // webhook-id
 }
 
-// testReceiver is a receiver.
+// testReceiver is an HTTP server that keeps the requests it gets.
 type testReceiver struct {
 	url string
 
@@ -176,8 +176,8 @@ type testReceiver struct {
 	handle http.HandlerFunc // nil: 204
 }
 
-// newTarget starts a receiver with TLS that the deliverers trust.
-func (e *env) newTarget(handle http.HandlerFunc) *testReceiver {
+// startReceiver starts a receiver with TLS that the deliverers trust.
+func (e *env) startReceiver(handle http.HandlerFunc) *testReceiver {
 	e.t.Helper()
 	target := &testReceiver{handle: handle}
 	server := httptest.NewUnstartedServer(target)
@@ -208,7 +208,7 @@ func (r *testReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	handle(w, request)
 }
 
-// answer changes what the target does.
+// answer changes what the receiver does.
 func (r *testReceiver) answer(handle http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,4 +282,20 @@ func waitFor(t testing.TB, what string, done func() bool) {
 			t.Fatalf("not within a minute: %s", what)
 		}
 	}
+}
+
+// metricValue returns the value of a metric without labels.
+func metricValue(t testing.TB, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	must(t, err)
+
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+
+	t.Fatalf("no metric %s", name)
+	return 0
 }

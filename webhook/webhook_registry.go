@@ -36,7 +36,7 @@ type registry struct {
 	changes  *sqldb.ChangeWatch
 	revision int64 // -1 before the first read
 	tree     *identity.Tree
-	rows     []row
+	rows     []webhookRow
 }
 
 // run follows changes until ctx ends. While the database is unavailable it keeps the
@@ -77,7 +77,7 @@ func (r *registry) reload(ctx context.Context) error {
 	}
 
 	current := newWebhookSnapshot(all)
-	r.metrics.paused.Set(float64(current.pausedCount))
+	r.metrics.pausedNow.Set(float64(current.pausedCount))
 	r.current.Store(current)
 	// After the store, so that whom it wakes finds the new one.
 	close(previous.replaced)
@@ -103,13 +103,13 @@ func (r *registry) readRows(ctx context.Context) error {
 
 // buildHook returns the hook of a stored webhook: previous if nothing has changed, nil if
 // none of its accounts exists.
-func (r *registry) buildHook(stored *row, previous *loadedWebhook, tree *identity.Tree) *loadedWebhook {
+func (r *registry) buildHook(stored *webhookRow, previous *loadedWebhook, tree *identity.Tree) *loadedWebhook {
 	selection := identity.NewSelection(stored.AccountID, stored.Filters, tree)
 	if selection == nil {
 		return nil
 	}
 
-	h := &loadedWebhook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
+	h := &loadedWebhook{webhookRow: *stored, selection: selection, suspended: stored.Status == StatusPaused}
 	if previous == nil || previous.retries != stored.retries || previous.URL != stored.URL {
 		h.receiver = newReceiver(r.settings, stored)
 	} else {

@@ -11,27 +11,27 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const tableName = "webhooks" // authenticated with every sealed key
+const webhooksTable = "webhooks" // authenticated with every sealed key
 
-// row is a webhook in the database.
-type row struct {
+// webhookRow is a webhook in the database.
+type webhookRow struct {
 	Webhook
 	sealedKey          string
 	retries            int64 // incremented by Retry and Update
 	positionGeneration int64 // incremented by a Retry that moves the positions
 }
 
-const columns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
+const webhookColumns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
 	failures, last_error, failed_at, next_try_at, paused_at`
 
-func scanRow(scan sqldb.ScanFunc) (r row, err error) {
+func scanRow(scan sqldb.ScanFunc) (r webhookRow, err error) {
 	var filters string
 	var created, updated, failed, next, paused int64
 	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealedKey, &created, &updated, &r.retries,
 		&r.positionGeneration,
 		&r.Failures, &r.LastError, &failed, &next, &paused)
 	if err != nil {
-		return row{}, err
+		return webhookRow{}, err
 	}
 
 	r.CreatedAt, r.UpdatedAt = time.UnixMilli(created), time.UnixMilli(updated)
@@ -46,7 +46,7 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	}
 
 	if err := json.Unmarshal([]byte(filters), &r.Filters); err != nil {
-		return row{}, fmt.Errorf("filters of webhook %s: %w", r.ID, err)
+		return webhookRow{}, fmt.Errorf("filters of webhook %s: %w", r.ID, err)
 	}
 
 	return r, nil
@@ -69,20 +69,20 @@ func milliFromTime(t time.Time) int64 {
 }
 
 // selectRow returns a webhook of the account.
-func selectRow(ctx context.Context, q sqldb.Runner, accountID, id string) (row, error) {
-	found := q.QueryRowContext(ctx, `SELECT `+columns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
+func selectRow(ctx context.Context, q sqldb.Runner, accountID, id string) (webhookRow, error) {
+	found := q.QueryRowContext(ctx, `SELECT `+webhookColumns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
 	return sqldb.Find(found, fault.NotFound("Webhook not found"), "reading a webhook", scanRow)
 }
 
 // selectRows returns the webhooks of the account, the oldest first; of all accounts for "".
-func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
+func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]webhookRow, error) {
 	rows, err := q.QueryContext(ctx,
-		`SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
+		`SELECT `+webhookColumns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
 	return sqldb.Collect(rows, err, "reading the webhooks", scanRow)
 }
 
 // insertRow stores a new webhook.
-func insertRow(ctx context.Context, tx sqldb.Runner, r row) error {
+func insertRow(ctx context.Context, tx sqldb.Runner, r webhookRow) error {
 	filters, err := json.Marshal(r.Filters)
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
@@ -98,7 +98,7 @@ func insertRow(ctx context.Context, tx sqldb.Runner, r row) error {
 }
 
 // updateRow stores the config of a webhook and resets the back-off.
-func updateRow(ctx context.Context, tx sqldb.Runner, r row) error {
+func updateRow(ctx context.Context, tx sqldb.Runner, r webhookRow) error {
 	filters, err := json.Marshal(r.Filters)
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
@@ -168,9 +168,9 @@ func storeRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64
 	return sqldb.Wrap(err, "storing a webhook's recovery")
 }
 
-// pause stores that the webhook is paused and returns true, unless it was retried or
+// storePause stores that the webhook is paused and returns true, unless it was retried or
 // paused since the attempt.
-func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string,
+func storePause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string,
 	now time.Time) (bool, error) {
 	n, err := sqldb.Exec(ctx, tx,
 		`UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5

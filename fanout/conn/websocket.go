@@ -19,8 +19,8 @@ import (
 // Conn sends all frames.
 type WebSocket struct {
 	*Conn
-	Compressed bool // the peer takes messages compressed by permessage-deflate
-	reading    *websocket.Conn
+	Compressed bool            // the peer takes messages compressed by permessage-deflate
+	reading    *websocket.Conn // writes nothing after the handshake
 }
 
 // ErrEnded is returned when a connection ended during the handshake and no
@@ -166,7 +166,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // protocol error), which would land in the middle of frames sent by Conn.
 type discardingConn struct {
 	net.Conn
-	mute atomic.Bool
+	mute atomic.Bool // writes are discarded
 }
 
 func (c *discardingConn) Write(b []byte) (int, error) {

@@ -16,9 +16,9 @@ type Flusher interface {
 // Writers flush clients with queued frames. Each writer has one scratch buffer, so an
 // idle client needs none.
 type Writers[C Flusher] struct {
-	chunks       chan []C
+	chunks       chan []C // clients to flush, for the next writer that is free
 	gatherWindow time.Duration
-	flushed      func([]C)
+	flushed      func([]C) // called with the clients of a chunk after they were flushed
 
 	mu        sync.Mutex
 	waiting   []C  // clients waiting for the end of the gather window

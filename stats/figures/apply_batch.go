@@ -14,25 +14,25 @@ import (
 
 // batch is what records of one partition of cc.stats say of the tables.
 type batch struct {
-	tables      *Store
-	partition   int
-	entries     []entry
-	occurrences []occurrence
+	tables     *Store
+	partition  int
+	entries    []entry
+	statements []storeStatement
 }
 
 // Reset implements consume.Batch.
 func (b *batch) Reset() {
 	clear(b.entries)
-	clear(b.occurrences)
-	b.entries, b.occurrences = b.entries[:0], b.occurrences[:0]
+	clear(b.statements)
+	b.entries, b.statements = b.entries[:0], b.statements[:0]
 }
 
 // Add implements consume.Batch.
 func (b *batch) Add(r *kafka.Record, _ int64) {
-	e, isRow, err := decode(r)
-	o, occurred := occurrence{}, false
+	e, isRow, err := decodeRow(r)
+	o, isStored := storeStatement{}, false
 	if !isRow {
-		o, occurred, err = decodeOccurrence(r)
+		o, isStored, err = decodeAlertOrCall(r)
 	}
 
 	switch {
@@ -42,8 +42,8 @@ func (b *batch) Add(r *kafka.Record, _ int64) {
 			"offset", r.Offset, "error", err)
 	case isRow:
 		b.entries = append(b.entries, e)
-	case occurred:
-		b.occurrences = append(b.occurrences, o)
+	case isStored:
+		b.statements = append(b.statements, o)
 	}
 }
 
@@ -73,7 +73,7 @@ func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.Bul
 			return err
 		}
 
-		for _, o := range b.occurrences {
+		for _, o := range b.statements {
 			_, err := tx.ExecContext(ctx, o.statement, o.args...)
 			if err != nil {
 				return sqldb.Wrap(err, "storing alerts and abandoned calls")

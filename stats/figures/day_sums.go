@@ -58,11 +58,11 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 		start = intervalEnd(start, day) // retention has deleted some of its rows
 	}
 
-	var missing []timeSpan
+	var missing []daySpan
 	for end := intervalEnd(start, day); !end.After(until); start, end = end, intervalEnd(end, day) {
 		// Another end is that of another time zone: the account had it when the day was added up.
 		if known[start.Unix()] != end.Unix() {
-			missing = append(missing, timeSpan{start.Unix(), end.Unix()})
+			missing = append(missing, daySpan{start.Unix(), end.Unix()})
 		}
 	}
 
@@ -77,13 +77,13 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	return nil
 }
 
-// timeSpan is a time from first to last, in Unix seconds.
-type timeSpan struct{ first, last int64 }
+// daySpan is a day of a time zone, in Unix seconds; the end is excluded.
+type daySpan struct{ start, end int64 }
 
 // sumSome replaces the sums of the first of some days, as many as sumTime allows, and returns their
 // number. The lock waits for the batches that change older rows, and holds up others, so that none
 // falls between the sums and the mark that they are whole.
-func (s *Store) sumSome(ctx context.Context, account string, days []timeSpan) (done int, err error) {
+func (s *Store) sumSome(ctx context.Context, account string, days []daySpan) (done int, err error) {
 	err = s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		// SQLite has one writer at a time.
 		if s.db.Postgres() {
@@ -95,7 +95,7 @@ func (s *Store) sumSome(ctx context.Context, account string, days []timeSpan) (d
 
 		began := time.Now()
 		for done = 0; done < len(days) && (done == 0 || time.Since(began) < sumTime); done++ {
-			if err := sumDay(ctx, tx, account, days[done].first, days[done].last); err != nil {
+			if err := sumDay(ctx, tx, account, days[done].start, days[done].end); err != nil {
 				return sqldb.Wrap(err, "adding up a day of figures")
 			}
 		}
@@ -142,10 +142,13 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 	return nil
 }
 
+// startSpan has the starts of rows from first to last, in Unix seconds.
+type startSpan struct{ first, last int64 }
+
 // forgetDays deletes the marks of the days in which a batch changes rows. It comes before the
 // changes, so that sumDay either waits for the transaction or comes before it.
 func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
-	changed, settled := map[string]timeSpan{}, time.Now().Add(-minSummedAge).Unix()
+	changed, settled := map[string]startSpan{}, time.Now().Add(-minSummedAge).Unix()
 	for i := range queues {
 		account, start := queues[i].AccountID, queues[i].Start
 		// No day that is so young has been added up.
@@ -155,10 +158,10 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 
 		old, ok := changed[account]
 		if !ok {
-			old = timeSpan{start, start}
+			old = startSpan{start, start}
 		}
 
-		changed[account] = timeSpan{min(old.first, start), max(old.last, start)}
+		changed[account] = startSpan{min(old.first, start), max(old.last, start)}
 	}
 
 	for account, at := range changed {

@@ -158,37 +158,6 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 	})
 }
 
-func TestSumsAreDeletedWithTheirAccountAndTheirAge(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *Store) {
-		for d := range 3 {
-			s.put(t, quarterOf("queue-1", autumn.AddDate(0, 0, d), 1, 7))
-		}
-
-		s.mustSumDays(t, time.UTC, autumn.AddDate(0, 0, 3))
-		if err := s.deleteBefore(t.Context(), autumn.Unix()+1); err != nil {
-			t.Fatal(err)
-		}
-		if days, sums := s.count(t, "figures_days"), s.count(t, dayTable); days != 2 || sums != 2 {
-			t.Errorf("%d days and %d sums are left", days, sums)
-		}
-
-		for {
-			n, err := s.PurgeAccount(t.Context(), "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if n == 0 {
-				break
-			}
-		}
-
-		if days, sums := s.count(t, "figures_days"), s.count(t, dayTable); days != 0 || sums != 0 {
-			t.Errorf("%d days and %d sums of a deleted account", days, sums)
-		}
-	})
-}
-
 // Two indexers add the days up while batches change their rows: whenever a day has sums, they are
 // those of its rows.
 func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {

@@ -34,10 +34,10 @@
 //   - tables.go, report_row.go, report_interval.go: the columns of the two tables, a row of a report,
 //     intervals
 //   - indexer.go, table_entry.go, apply_batch.go: the consumer of cc.stats, a record, a batch
-//   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
+//   - store.go, delete_rows.go, metrics.go: the store, what deletes rows, metrics
 //   - day_sums.go: the sums of days
-//   - report_filter.go, read_rows.go, read_sums.go, list_rows.go, sums_since.go: reports, and the figures of today
-//   - alert_occurrence.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in, and
-//     their lists
+//   - report_filter.go, read_rows.go, read_sums.go, list_rows.go, queues_since.go: reports, and the figures of today
+//   - alert_and_call_statements.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in,
+//     and their lists
 //   - rebuild_requests.go: requests to fold again, in the database
 package figures

@@ -18,9 +18,9 @@ type entry struct {
 	eventID event.ID
 }
 
-// decode parses a record of cc.stats. ok is false for records other than rows: the
+// decodeRow parses a record of cc.stats. ok is false for records other than rows: the
 // position, the fold's own entries, and tombstones.
-func decode(r *kafka.Record) (e entry, ok bool, err error) {
+func decodeRow(r *kafka.Record) (e entry, ok bool, err error) {
 	e.Kind, ok = kindOf(string(r.Key))
 	if !ok || r.Value == nil {
 		return e, false, nil

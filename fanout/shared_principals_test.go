@@ -10,7 +10,7 @@ import (
 )
 
 func TestSubscribersOfOneTokenShareItsFilter(t *testing.T) {
-	var known sharedTokens
+	var known sharedPrincipals
 	of := func(id, root string) (*identity.Principal, *filter) {
 		return &identity.Principal{TokenID: id}, &filter{root: root, types: event.EveryType, names: event.EveryName}
 	}
@@ -34,7 +34,7 @@ func TestSubscribersOfOneTokenShareItsFilter(t *testing.T) {
 }
 
 func TestTokensThatNobodyHoldsAreForgotten(t *testing.T) {
-	var known sharedTokens
+	var known sharedPrincipals
 	for i := range 10_000 {
 		known.share(&identity.Principal{TokenID: fmt.Sprint(i)}, &filter{root: "x"})
 		if i%100 == 0 {

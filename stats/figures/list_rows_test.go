@@ -5,43 +5,12 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"trunkline/internal/testservice/testdb"
 )
-
-// same checks that the stored rows of an account are the last ones of cc.stats,
-// byte for byte.
-func (s *Store) same(t testing.TB, account string, want map[string]string) {
-	t.Helper()
-	got := slices.Sorted(
-		slices.Values(append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...)))
-	if expected := slices.Sorted(maps.Values(want)); !slices.Equal(got, expected) {
-		t.Fatalf("%d rows, want %d; the first ones:\n%s\n%s", len(got), len(expected), first(got), first(expected))
-	}
-}
-
-func first(rows []string) string {
-	if len(rows) == 0 {
-		return "none"
-	}
-	return rows[0]
-}
-
-func TestStoredRowsAreThoseOfTheTopicByteForByte(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *Store) {
-		all := records(3, 20, workday("acme", 3, 600, 9*time.Hour))
-		s.storeRecords(t, 3, all[:len(all)/2])
-		s.storeRecords(t, 3, all[len(all)/3:]) // a part comes twice
-		s.same(t, "acme", lastRows(all))
-		s.storeRecords(t, 3, all[:len(all)/2]) // older values come late
-		s.same(t, "acme", lastRows(all))
-		s.same(t, "other", nil)
-	})
-}
 
 func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
@@ -151,36 +120,6 @@ func TestCSVRunsNoFormula(t *testing.T) {
 			t.Errorf("%s: %s", id, line)
 		}
 	}
-}
-
-func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *Store) {
-		acme, other := records(0, 50, workday("acme", 0, 200, time.Hour)), records(0, 50,
-			workday("other", 0, 200, time.Hour))
-		s.storeRecords(t, 0, acme)
-		s.storeRecords(t, 0, other)
-
-		for {
-			n, err := s.PurgeAccount(t.Context(), "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if n == 0 {
-				break
-			}
-		}
-
-		s.same(t, "acme", nil)
-		s.same(t, "other", lastRows(other))
-
-		if err := s.deleteBefore(t.Context(), day0.Add(30*time.Minute).Unix()); err != nil {
-			t.Fatal(err)
-		}
-		if rows := s.listRows(t, wholeDay(Queues, "other")); len(rows) != 6 { // of three queues in two of four quarters
-			t.Errorf("%d rows are left", len(rows))
-		}
-	})
 }
 
 func TestAReportOfADatabaseThatIsAwayCanBeAnswered(t *testing.T) {

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
 )
 
 // An invalid account id is unknown, without a query: PostgreSQL
@@ -162,5 +167,46 @@ func TestARecordThatIsTooLargeToUnpackIsADeadLetter(t *testing.T) {
 	if got := string(b.deadLetters[0].Header(event.HeaderErrorKind)); got != string(TooLarge) ||
 		string(b.deadLetters[0].Key) != "acme" {
 		t.Errorf("a dead letter of kind %s", got)
+	}
+}
+
+func TestAPanicCostsOneRecord(t *testing.T) {
+	svc, _ := registry.Lookup("svc.cc")
+	broken := *svc
+	broken.DecodeEvent = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
+	b := testBatch(event.TopicRaw, 3)
+	reg := prometheus.NewRegistry()
+	b.panics = panics.New(reg, slog.New(slog.DiscardHandler))
+
+	r := *conversions[event.TopicRaw]
+	normalize := r.normalize
+	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
+		if raw.Offset == 1 {
+			_, err := broken.ReadEvent(raw.Value, &b.scratch.fields)
+			return err
+		}
+		return normalize(ctx, b, raw, id)
+	}
+
+	b.conversion = &r
+	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"),
+		rawEvent(3, testRecorded, "acme")}
+	records[1].Offset, records[2].Offset = 1, 2
+
+	if err := b.fill(t.Context(), records, 3); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.events) != 2 || len(b.deadLetters) != 1 ||
+		string(b.deadLetters[0].Header(event.HeaderErrorKind)) != string(Internal) {
+		t.Errorf("%d events, dead letters %v", len(b.events), b.deadLetters)
+	}
+
+	want := `
+# HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
+# TYPE trunkline_recovered_panics_total counter
+trunkline_recovered_panics_total{where="normalizer_record"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "trunkline_recovered_panics_total"); err != nil {
+		t.Error(err)
 	}
 }

@@ -24,7 +24,7 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k, born := unreliableKafka(partitions, seed)
+				k, born := unreliableKafka(partitions, seed), new(atomic.Bool)
 				accounts := accountsFunc(func(id string) (bool, error) {
 					if rand.IntN(300) == 0 {
 						return false, errAway
@@ -79,7 +79,7 @@ func overlapRecord(i, partitions int) kafka.Record {
 
 // unreliableKafka fails one produce in six: before anything is written, after a
 // part, or after all.
-func unreliableKafka(partitions int, seed uint64) (*kafkatest.Log, *atomic.Bool) {
+func unreliableKafka(partitions int, seed uint64) *kafkatest.Log {
 	k := newFakeKafka(partitions)
 	k.MaxRead = 40
 	k.OnProduce = func(records []kafka.Record) (int, error) {
@@ -103,7 +103,7 @@ func unreliableKafka(partitions int, seed uint64) (*kafkatest.Log, *atomic.Bool)
 		return next
 	})
 
-	return k, new(atomic.Bool)
+	return k
 }
 
 // stopFailing keeps the highest commit from now on.

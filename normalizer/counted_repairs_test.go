@@ -37,8 +37,8 @@ func TestRepairsOfPlatformsRecordsAreCounted(t *testing.T) {
 		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events) != 1 {
 			t.Fatalf("%s: %d events, %v, dead letters %v", c.name, len(b.events), err, b.deadLetters)
 		}
-		if b.counts.repairs != c.want {
-			t.Errorf("%s: counted %+v, want %+v", c.name, b.counts.repairs, c.want)
+		if b.counts.sourceRepairs != c.want {
+			t.Errorf("%s: counted %+v, want %+v", c.name, b.counts.sourceRepairs, c.want)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 		s := &subscriber{queueLimit: 1 << 20, transport: held, connectedAt: time.Now()}
 		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType,
 			names: event.EveryName})
-		s.partitions.follows.add(0)
+		s.partitions.interest.add(0)
 		stream.f.index.add(s)
 	}
 

@@ -7,22 +7,22 @@ import (
 	"trunkline/identity"
 )
 
-// sharedTokens lets the subscribers of a token share one principal and one filter. It holds
+// sharedPrincipals lets the subscribers of a token share one principal and one filter. It holds
 // weak pointers.
-type sharedTokens struct {
+type sharedPrincipals struct {
 	mu      sync.Mutex
-	byToken map[string]sharedToken
+	byToken map[string]sharedPrincipal
 	swept   int // number of tokens after the last sweep
 }
 
-type sharedToken struct {
+type sharedPrincipal struct {
 	principal weak.Pointer[identity.Principal]
 	filter    weak.Pointer[filter]
 }
 
 // share returns the principal and filter of an earlier subscriber of the same token,
 // if they are equal. Tokens never change; their filter changes with the account tree.
-func (t *sharedTokens) share(p *identity.Principal, f *filter) (*identity.Principal, *filter) {
+func (t *sharedPrincipals) share(p *identity.Principal, f *filter) (*identity.Principal, *filter) {
 	if f == nil {
 		return p, nil
 	}
@@ -38,14 +38,14 @@ func (t *sharedTokens) share(p *identity.Principal, f *filter) (*identity.Princi
 	}
 
 	t.sweep()
-	t.byToken[p.TokenID] = sharedToken{weak.Make(p), weak.Make(f)}
+	t.byToken[p.TokenID] = sharedPrincipal{weak.Make(p), weak.Make(f)}
 	return p, f
 }
 
 // sweep removes unreferenced tokens each time their number has doubled.
-func (t *sharedTokens) sweep() {
+func (t *sharedPrincipals) sweep() {
 	if t.byToken == nil {
-		t.byToken = make(map[string]sharedToken)
+		t.byToken = make(map[string]sharedPrincipal)
 	}
 	if len(t.byToken) < 2*t.swept+64 {
 		return

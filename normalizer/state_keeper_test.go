@@ -175,7 +175,7 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quiet := newFakeKafka(1)
 
-				k, _ := unreliableKafka(1, seed)
+				k := unreliableKafka(1, seed)
 				unreliable, stateAway := k.OnProduce, new(atomic.Bool)
 				k.OnProduce = func(records []kafka.Record) (int, error) {
 					if records[0].Topic != event.TopicState {
@@ -307,7 +307,7 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 				}
 
 				checkState(t, k)
-				if got := testutil.ToFloat64(n.metrics.repairs); got != 2 {
+				if got := testutil.ToFloat64(n.metrics.stateRepairs); got != 2 {
 					t.Errorf("%v repairs are counted", got)
 				}
 
@@ -375,60 +375,4 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 			t.Errorf("it goes on with %s at %+v", got, position)
 		}
 	})
-}
-
-func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
-	b := testBatch(event.TopicRaw, 3)
-	b.state = state.NewPartition()
-	long := strings.Repeat("q", 250)
-
-	records := make([]kafka.Record, 3000)
-	for i := range records {
-		records[i] = eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%04d%s"}`, i, long))
-		records[i].Time = testRecorded
-	}
-
-	taken := 0
-	for taken < len(records) {
-		b.reset(b.lastID)
-		if err := b.fill(t.Context(), records[taken:], len(records)-taken); err != nil || b.rawRecords == 0 {
-			t.Fatal(b.rawRecords, err)
-		}
-
-		taken += b.rawRecords
-		size, n := 0, 0
-		b.state.Commit(func(c state.Change) {
-			size += len(c.Value.Append(nil)) + len(c.Key.String()) + 32
-			n++
-		})
-
-		if size > maxRequestBytes || n != b.rawRecords || n != len(b.events) ||
-			taken < len(records) && size < maxStateBytes/3 {
-			t.Fatalf("%d records changed %d entries of %d bytes", b.rawRecords, n, size)
-		}
-	}
-
-	if b.state.Size(state.Agent) != len(records) {
-		t.Errorf("%d agents", b.state.Size(state.Agent))
-	}
-}
-
-// What does not become an event leaves no trace in the state.
-func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
-	b := testBatch(event.TopicRaw, 3)
-	b.state = state.NewPartition()
-	b.maxRecordBytes = 2000
-
-	big := eventRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
-	small := eventRecord(event.AgentLogin, `{"agent_id":"2"}`)
-	for _, r := range []*kafka.Record{&big, &small} {
-		r.Time = testRecorded
-	}
-
-	if err := b.fill(t.Context(), []kafka.Record{big, small}, 2); err != nil || len(b.deadLetters) != 1 {
-		t.Fatal(err, len(b.deadLetters))
-	}
-	if all := b.state.All(); len(all) != 1 || all[0].ID != "2" {
-		t.Errorf("%d entries", len(all))
-	}
 }

@@ -13,9 +13,9 @@ import (
 	"trunkline/stats"
 )
 
-// occurrence is a statement that stores an alert or an abandoned call. A repeated one changes
+// storeStatement is an SQL statement that stores an alert or an abandoned call. A repeated one changes
 // nothing, and one of an earlier event replaces nothing.
-type occurrence struct {
+type storeStatement struct {
 	statement string
 	args      []any
 }
@@ -31,9 +31,9 @@ const (
 	takeBackAbandoned = `DELETE FROM figures_abandoned WHERE account_id = $1 AND call_id = $2 AND entered_ms = $3 AND event_id <= $4`
 )
 
-// decodeOccurrence parses a record of cc.stats. ok is false of records of other kinds, and of
+// decodeAlertOrCall parses a record of cc.stats. ok is false of records of other kinds, and of
 // alerts and calls that are not to be stored.
-func decodeOccurrence(r *kafka.Record) (o occurrence, ok bool, err error) {
+func decodeAlertOrCall(r *kafka.Record) (o storeStatement, ok bool, err error) {
 	_, rest, _ := strings.Cut(string(r.Key), "|")
 	word, _, _ := strings.Cut(rest, "|")
 	if r.Value == nil || word != stats.WordAlert && word != stats.WordCall {
@@ -52,7 +52,7 @@ func decodeOccurrence(r *kafka.Record) (o occurrence, ok bool, err error) {
 	return decodeAbandoned(r, id)
 }
 
-func decodeAlert(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error) {
+func decodeAlert(r *kafka.Record, id event.ID) (o storeStatement, ok bool, err error) {
 	a, begun, err := stats.ParseAlert(string(r.Key), r.Value)
 	if err != nil || !begun {
 		return o, false, err
@@ -66,12 +66,12 @@ func decodeAlert(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error
 		return o, false, errors.New("the alert cannot be stored: a text of it has bytes that no database takes")
 	}
 
-	return occurrence{storeAlert,
+	return storeStatement{storeAlert,
 		[]any{a.AccountID, a.View.ID, int64(id), a.StartedMS, a.EndedMS, a.View.QueueID, a.View.AgentID,
 			string(value)}}, true, nil
 }
 
-func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error) {
+func decodeAbandoned(r *kafka.Record, id event.ID) (o storeStatement, ok bool, err error) {
 	c, err := stats.ParseAbandoned(string(r.Key), r.Value)
 	if err != nil || !c.Abandoned && !c.TakenBack {
 		return o, false, err
@@ -81,7 +81,7 @@ func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err e
 		return o, false, fmt.Errorf("the abandoned call cannot be stored")
 	}
 	if c.TakenBack {
-		return occurrence{takeBackAbandoned, []any{c.AccountID, c.CallID, c.EnteredMS, int64(id)}}, true, nil
+		return storeStatement{takeBackAbandoned, []any{c.AccountID, c.CallID, c.EnteredMS, int64(id)}}, true, nil
 	}
 
 	var short int64
@@ -89,7 +89,7 @@ func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err e
 		short = 1
 	}
 
-	return occurrence{storeAbandoned,
+	return storeStatement{storeAbandoned,
 		[]any{c.AccountID, c.CallID, c.EnteredMS, int64(id), c.AbandonedMS, c.WaitMS, short, c.QueueID, c.Caller,
 			c.InteractionID}}, true, nil
 }

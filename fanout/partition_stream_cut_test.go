@@ -15,7 +15,7 @@ import (
 // anything. A cut of it must be noticed, also where the log has grown past it since.
 func TestACutIsNoticedByAStreamThatHasDeliveredNothing(t *testing.T) {
 	log := newMemoryLog(1)
-	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
@@ -23,7 +23,7 @@ func TestACutIsNoticedByAStreamThatHasDeliveredNothing(t *testing.T) {
 	}
 
 	log.cut(0, 20)
-	log.put(0, "root", event.QueueCall, runNode(100, 200)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(100, 200)...)
 	before := n.gapCount.Load()
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -54,7 +54,7 @@ func (l cutLog) Offsets(ctx context.Context, topic string, partition int) (first
 
 func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 	log := cutLog{newMemoryLog(1), new(sync.Once)}
-	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
@@ -62,8 +62,8 @@ func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 	}
 	defer s.reader.Close()
 
-	if s.live.next != 10 {
-		t.Errorf("the stream begins at offset %d", s.live.next)
+	if s.livePosition.next != 10 {
+		t.Errorf("the stream begins at offset %d", s.livePosition.next)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 // meanwhile, and grows past the stream, must be noticed.
 func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 	log := newMemoryLog(1)
-	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 	log.cut(0, 20)
 	eventually(t, "the cut is noticed", func() bool { return n.gapCount.Load() == before+2 })
 	log.recreate()
-	log.put(0, "root", event.QueueCall, runNode(100, 200)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(100, 200)...)
 	eventually(t, "the new topic is noticed", func() bool { return n.gapCount.Load() == before+4 })
 	stop()
 	<-ended
@@ -100,14 +100,14 @@ func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 // what took the place of what it had read.
 func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 600)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("root", nil, nil), "cursor=true")
 	log.put(0, "root", event.QueueCall, 600)
 	sub.numbers(1)
 	cursor := sub.next()["cursor"].(string)
 	log.cut(0, 300)
-	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(1000, 1800)...)
 
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
@@ -123,14 +123,14 @@ func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 // stream and its subscribers had passed.
 func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 600)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "")
 	log.put(0, "root", event.QueueCall, 600)
 	sub.numbers(1)
 	log.cut(0, 300)
-	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(1000, 1800)...)
 
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code { // the stream goes on at 300, in a second
 		t.Fatalf("closed with %v", e)
@@ -139,7 +139,7 @@ func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
 	behind := n.dial(t, token, "since=earliest")
 	behind.numbers(300)
 	log.cut(0, 200)
-	log.put(0, "root", event.QueueCall, runNode(2000, 2800)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(2000, 2800)...)
 
 	if e := behind.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("a client that had the first 300: closed with %v", e)
@@ -171,7 +171,7 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "")
 	eventually(t, "the stream reads", held.opened.Load)
-	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(0, 40)...)
 	n.history.pin()
 	defer n.history.unpin()
 
@@ -180,13 +180,14 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	}
 
 	log.cut(0, 20)
-	log.put(0, "root", event.QueueCall, runNode(100, 800)...)
+	log.put(0, "root", event.QueueCall, sourceOffsets(100, 800)...)
 	close(held.free)
 	want := append(rising(0, 20), rising(100, 800)...)
 
 	for name, c := range map[string]*testClient{"live": sub, "earliest": nil} {
 		if c == nil {
-			eventually(t, "the stream has read all", func() bool { return n.followed.stream(0).liveOffset() == 720 })
+			eventually(t, "the stream has read all",
+				func() bool { return n.followedPartitions.stream(0).liveOffset() == 720 })
 			c = n.dial(t, token, "since=earliest")
 		}
 		if got := c.numbers(len(want)); !slices.Equal(got, want) {
