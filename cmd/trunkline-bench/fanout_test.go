@@ -156,14 +156,14 @@ func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (repor
 	return report, code, errs
 }
 
-var quick = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup",
+var quickArgs = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup",
 	"100ms"}
 
 func TestBenchReportsWhatItSaw(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
 	if code != cli.ExitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 ||
 		r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
@@ -187,7 +187,7 @@ func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 	t.Parallel()
 	c := newRelay(t)
 	r, code, errs := benchmarkFanout(newEnv(t), t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--every-account")...)
 	if code != cli.ExitOK || c.logins != 1 || r.Deliveries < 12*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
 	}
@@ -241,7 +241,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	}
 
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Deliveries < 2*r.Published || r.Published == 0 || strings.Contains(errs, "HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -251,13 +251,13 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Published == 0 || !strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
 
 	_, code, errs = benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "kafka")...)
 	if code != cli.ExitFailed || strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("--through kafka: exit code %d, stderr %s", code, errs)
 	}
@@ -312,7 +312,7 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 			}
 
 			r, code, errs := benchmarkFanout(newEnv(t), ctx,
-				append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
+				append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
 			if code != cli.ExitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
 				!strings.Contains(errs, "events were lost, repeated or out of order") {
@@ -335,7 +335,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		return []string{m}
 	}
 
-	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
+	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -381,45 +381,45 @@ func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	}
 }
 
-// envFloor makes TestFloorProcess the process of a floor.
-const envFloor = "TRUNKLINE_TEST_FLOOR"
+// envBaseline makes TestBaselineProcess the process of a baseline server.
+const envBaseline = "TRUNKLINE_TEST_FLOOR"
 
-func TestFloorProcess(t *testing.T) {
-	if os.Getenv(envFloor) == "" {
-		t.Skip("only as a process of TestBenchFloors")
+func TestBaselineProcess(t *testing.T) {
+	if os.Getenv(envBaseline) == "" {
+		t.Skip("only as a process of TestBenchOfBaselines")
 	}
 	args := os.Args[slices.Index(os.Args, "--")+1:]
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	os.Exit(p.Run(t.Context(), p.Root("trunkline-bench", "", commands(p)...), args))
 }
 
-func TestBenchFloors(t *testing.T) {
+func TestBenchOfBaselines(t *testing.T) {
 	t.Parallel()
-	for _, floor := range []string{floorPlain, floorCoalesced} {
+	for _, variant := range []string{baselinePlain, baselineCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
 			b := &fanoutBench{bench: bench{p: &cli.Program{Out: &out, Err: t.Output()}, url: url, asJSON: true,
 				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto},
-				floor: floor, subscribers: 20,
+				baseline: variant, subscribers: 20,
 				stallShare: "0%", resume: "never",
 				selfCommand: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0],
-						append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
-					command.Env = append(os.Environ(), envFloor+"=1")
+						append([]string{"-test.run=^TestBaselineProcess$", "--"}, args...)...)
+					command.Env = append(os.Environ(), envBaseline+"=1")
 					return command, nil
 				},
 			}
 			if err := errors.Join(b.validate(), b.run(t.Context())); err != nil {
-				t.Fatalf("%s, %s: %v", floor, url, err)
+				t.Fatalf("%s, %s: %v", variant, url, err)
 			}
 
 			var r fanoutReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Server != "floor, "+floor || (r.Transport == "wss") != strings.HasPrefix(url, "https") ||
+			if r.Server != "floor, "+variant || (r.Transport == "wss") != strings.HasPrefix(url, "https") ||
 				r.Deliveries == 0 || r.Usage == nil || r.Lost != 0 {
-				t.Errorf("%s, %s: %+v", floor, url, r)
+				t.Errorf("%s, %s: %+v", variant, url, r)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ type Load struct {
 	cfg     Config
 	target  *target
 	workers []*socketReader
-	conns   []*conn
+	bySlot  []*subscriber
 
 	ctx       context.Context // ends with the load
 	cancel    context.CancelFunc
@@ -63,8 +63,8 @@ func (l *Load) createSubscribers() {
 	for i := range l.cfg.Groups {
 		g := &l.cfg.Groups[i]
 		for range g.Sockets {
-			slot := len(l.conns)
-			c := &conn{slot: slot, group: g, fd: -1,
+			slot := len(l.bySlot)
+			c := &subscriber{slot: slot, group: g, fd: -1,
 				stalled: int(float64(slot+1)*l.cfg.Stalled) > int(float64(slot)*l.cfg.Stalled)}
 			if c.stalled {
 				l.worker(c).receiver.tally.Stalled++
@@ -72,21 +72,21 @@ func (l *Load) createSubscribers() {
 				c.checks = make([]sequence, g.Streams)
 			}
 
-			l.conns = append(l.conns, c)
+			l.bySlot = append(l.bySlot, c)
 		}
 	}
 }
 
-func (l *Load) worker(c *conn) *socketReader { return l.workers[c.slot%len(l.workers)] }
+func (l *Load) worker(c *subscriber) *socketReader { return l.workers[c.slot%len(l.workers)] }
 
 // Subscribers returns the number of all subscribers and of the reading ones.
 func (l *Load) Subscribers() (all, reading int) {
-	for _, c := range l.conns {
+	for _, c := range l.bySlot {
 		if !c.stalled {
 			reading++
 		}
 	}
-	return len(l.conns), reading
+	return len(l.bySlot), reading
 }
 
 // Tally returns the counts of the subscribers so far.
@@ -115,7 +115,7 @@ func (l *Load) Refused() map[int]uint64 {
 // Outstanding returns the number of events that reading subscribers have still to receive of the
 // published ones, counted per stream; gaps are not included.
 func (l *Load) Outstanding(published []uint64) (n uint64) {
-	for _, c := range l.conns {
+	for _, c := range l.bySlot {
 		w := l.worker(c)
 		w.mu.Lock()
 		for i := range c.checks {

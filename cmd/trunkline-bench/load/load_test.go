@@ -164,7 +164,7 @@ func TestResume(t *testing.T) {
 		streams int
 		end     func(*peer)
 		second  []uint64 // after 1, 2, [cursor,] 3; 0: a cursor
-		asked   string   // of the second upgrade request
+		query   string   // of the second upgrade request
 		want    string
 	}{
 		{"by id after a restart", ResumeByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
@@ -191,7 +191,7 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, false, func(p *peer) {
-				if p.visit > 1 {
+				if p.upgrade > 1 {
 					for _, n := range c.second {
 						if n == 0 {
 							p.send(cursor)
@@ -216,13 +216,13 @@ func TestResume(t *testing.T) {
 			l := openLoad(t,
 				s.loadConfig(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
 			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
-			tally := await(t, l, "the second visit",
+			tally := await(t, l, "the second connection",
 				func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
 			if got := describeTally(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
 				t.Error(got)
 			}
-			if countOf(s, c.asked) != 1 {
-				t.Errorf("requested %q", s.asked)
+			if countOf(s, c.query) != 1 {
+				t.Errorf("requested %q", s.queries)
 			}
 		})
 	}
@@ -337,7 +337,7 @@ func TestRampAndSources(t *testing.T) {
 
 func TestNoDescriptorIsLeft(t *testing.T) {
 	s := newServer(t, true, func(p *peer) {
-		if p.visit%2 == 0 {
+		if p.upgrade%2 == 0 {
 			p.discardInput()
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 )
 
 // actionCommands returns the commands that act on a call of a platform.
@@ -29,8 +29,8 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 		}
 
 		commands = append(commands,
-			portal.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
-				func(cmd *cobra.Command, s *portal.Session, args []string) error {
+			savedlogin.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
+				func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 					body := map[string]string{"action": c.action}
 					if c.action == "transfer" {
 						body["destination"] = args[1]

@@ -1,4 +1,4 @@
-package floor
+package baseline
 
 import (
 	"crypto/ecdsa"
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SelfSigned returns the TLS configuration of a floor, with a self-signed certificate of the same
+// SelfSigned returns the TLS configuration of a Server, with a self-signed certificate of the same
 // kind as trunkline's.
 func SelfSigned() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,4 +1,4 @@
-package floor
+package baseline
 
 import (
 	"context"
@@ -8,32 +8,33 @@ import (
 )
 
 const (
-	maxQueuedFrames = 4096     // frames queued for a writer before Send blocks
+	maxQueuedFrames = 4096     // frames that wait in a socketWriter before Send blocks
 	maxWriteBytes   = 64 << 10 // bytes of one coalesced write, as in fanout
 )
 
-// writer writes to its part of the sockets.
-type writer struct {
+// socketWriter writes to its share of the sockets.
+type socketWriter struct {
 	coalesce bool
-	frames   chan frame
-	queued   map[int][]byte // by stream: frames queued for one write
+	frames   chan frame     // from Send; the queue, of at most maxQueuedFrames
+	gathered map[int][]byte // by stream: what gather writes at once; of run alone
 
 	mu      sync.Mutex
 	closed  bool
 	sockets map[int][]net.Conn // by stream; a list is only ever appended to, or replaced
 }
 
+// frame is a WebSocket frame, or several, for the sockets of a stream.
 type frame struct {
 	stream int
 	bytes  []byte
 }
 
-func newWriter(coalesce bool) *writer {
-	return &writer{coalesce: coalesce, frames: make(chan frame, maxQueuedFrames), queued: map[int][]byte{},
+func newSocketWriter(coalesce bool) *socketWriter {
+	return &socketWriter{coalesce: coalesce, frames: make(chan frame, maxQueuedFrames), gathered: map[int][]byte{},
 		sockets: map[int][]net.Conn{}}
 }
 
-func (w *writer) add(stream int, socket net.Conn) {
+func (w *socketWriter) add(stream int, socket net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -44,7 +45,7 @@ func (w *writer) add(stream int, socket net.Conn) {
 }
 
 // closeAll closes the sockets, which also ends blocked writes.
-func (w *writer) closeAll() {
+func (w *socketWriter) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -55,7 +56,8 @@ func (w *writer) closeAll() {
 	}
 }
 
-func (w *writer) remove(stream int, failed []net.Conn) {
+// remove forgets sockets whose write failed.
+func (w *socketWriter) remove(stream int, failed []net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	remaining := make([]net.Conn, 0, len(w.sockets[stream]))
@@ -67,7 +69,7 @@ func (w *writer) remove(stream int, failed []net.Conn) {
 	w.sockets[stream] = remaining
 }
 
-func (w *writer) run(ctx context.Context) {
+func (w *socketWriter) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,23 +85,23 @@ func (w *writer) run(ctx context.Context) {
 }
 
 // gather writes a frame together with the queued ones.
-func (w *writer) gather(f frame) {
+func (w *socketWriter) gather(f frame) {
 	for ; ; f = <-w.frames {
-		w.queued[f.stream] = append(w.queued[f.stream], f.bytes...)
-		if len(w.queued[f.stream]) >= maxWriteBytes || len(w.frames) == 0 {
+		w.gathered[f.stream] = append(w.gathered[f.stream], f.bytes...)
+		if len(w.gathered[f.stream]) >= maxWriteBytes || len(w.frames) == 0 {
 			break
 		}
 	}
 
-	for stream, bytes := range w.queued {
+	for stream, bytes := range w.gathered {
 		if len(bytes) > 0 {
 			w.write(frame{stream: stream, bytes: bytes})
-			w.queued[stream] = bytes[:0]
+			w.gathered[stream] = bytes[:0]
 		}
 	}
 }
 
-func (w *writer) write(f frame) {
+func (w *socketWriter) write(f frame) {
 	w.mu.Lock()
 	sockets := w.sockets[f.stream]
 	w.mu.Unlock()

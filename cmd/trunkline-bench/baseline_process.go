@@ -20,15 +20,15 @@ import (
 
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/trunkline-bench/load"
-	"trunkline/cmd/trunkline-bench/load/floor"
+	"trunkline/cmd/trunkline-bench/load/baseline"
 	"trunkline/event"
 )
 
-// floorCommand returns the command of the process that fanout --floor measures. It prints its
+// baselineCommand returns the command of the process that fanout --floor measures. It prints its
 // address, reads messages from stdin, each preceded by its length and stream, and sends each to
 // every socket of the stream.
-func floorCommand(p *cli.Program) *cobra.Command {
-	var cfg floor.Config
+func baselineCommand(p *cli.Program) *cobra.Command {
+	var cfg baseline.Config
 	var useTLS bool
 	var sockets uint64
 	command := &cobra.Command{
@@ -42,13 +42,13 @@ func floorCommand(p *cli.Program) *cobra.Command {
 			}
 
 			if useTLS {
-				cfg.TLS, err = floor.SelfSigned()
+				cfg.TLS, err = baseline.SelfSigned()
 				if err != nil {
 					return err
 				}
 			}
 
-			return serveFloor(p, cmd.Context(), cfg)
+			return serveBaseline(p, cmd.Context(), cfg)
 		},
 	}
 
@@ -60,8 +60,8 @@ func floorCommand(p *cli.Program) *cobra.Command {
 	return command
 }
 
-func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
-	server, err := floor.New(cfg)
+func serveBaseline(p *cli.Program, ctx context.Context, cfg baseline.Config) error {
+	server, err := baseline.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -83,12 +83,12 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	return errors.Join(err, serveErr)
 }
 
-// floorHeaderBytes is the size of a message's header: length and stream, uint32 each.
-const floorHeaderBytes = 8
+// messageHeaderBytes is the size of a message's header: length and stream, uint32 each.
+const messageHeaderBytes = 8
 
 // relayMessages sends messages until the input ends.
-func relayMessages(ctx context.Context, server *floor.Server, in io.Reader) error {
-	var head [floorHeaderBytes]byte
+func relayMessages(ctx context.Context, server *baseline.Server, in io.Reader) error {
+	var head [messageHeaderBytes]byte
 	for {
 		_, err := io.ReadFull(in, head[:])
 		if errors.Is(err, io.EOF) {
@@ -109,14 +109,14 @@ func relayMessages(ctx context.Context, server *floor.Server, in io.Reader) erro
 	}
 }
 
-// floorProcess is a floor in the place of a run's server and of its event sink.
-type floorProcess struct {
+// baselineProcess is a process of baselineCommand, in the place of a run's server and of its event sink.
+type baselineProcess struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	url     string
 
 	mu     sync.Mutex // publishers of a source run concurrently
-	last   event.ID
+	last   event.ID   // of the last message
 	buffer []byte
 }
 
@@ -129,50 +129,50 @@ func newSelfCommand(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, args...), nil
 }
 
-// startFloor starts the baseline server in its own process, so that its CPU time is measured
+// startBaseline starts the baseline server in its own process, so that its CPU time is measured
 // separately.
-func (b *fanoutBench) startFloor() (*floorProcess, error) {
+func (b *fanoutBench) startBaseline() (*baselineProcess, error) {
 	useTLS := strings.HasPrefix(b.url, "https:")
 	command, err := b.selfCommand("floor", "--sockets", strconv.Itoa(b.subscribers),
-		"--coalesce="+strconv.FormatBool(b.floor == floorCoalesced), "--secure="+strconv.FormatBool(useTLS))
+		"--coalesce="+strconv.FormatBool(b.baseline == baselineCoalesced), "--secure="+strconv.FormatBool(useTLS))
 	if err != nil {
-		return nil, fmt.Errorf("starting a floor: %w", err)
+		return nil, fmt.Errorf("starting the baseline: %w", err)
 	}
 
 	command.Stderr = b.p.Err
-	f := &floorProcess{command: command, url: "http://"}
+	f := &baselineProcess{command: command, url: "http://"}
 	if useTLS {
 		f.url = "https://"
 	}
 
 	f.in, err = command.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("starting a floor: %w", err)
+		return nil, fmt.Errorf("starting the baseline: %w", err)
 	}
 
 	out, err := command.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("starting a floor: %w", err)
+		return nil, fmt.Errorf("starting the baseline: %w", err)
 	}
 
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting a floor: %w", err)
+		return nil, fmt.Errorf("starting the baseline: %w", err)
 	}
 
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting a floor: it prints no address: %w", err), f.stop())
+		return nil, errors.Join(fmt.Errorf("starting the baseline: it prints no address: %w", err), f.stop())
 	}
 
 	f.url += strings.TrimSpace(address)
 	return f, nil
 }
 
-func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command.Wait()) }
+func (f *baselineProcess) stop() error { return errors.Join(f.in.Close(), f.command.Wait()) }
 
-// Publish sends events in the channel's format, so that frames of floor and server have the same
+// Publish sends events in the channel's format, so that frames of the baseline and of a server have the same
 // size.
-func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
+func (f *baselineProcess) Publish(_ context.Context, events []load.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -181,12 +181,12 @@ func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 		now := time.Now()
 		f.last = event.NextID(f.last, now.UnixMilli(), 0)
 		message := event.Message{
-			ID: f.last, Type: event.AgentPerformance, AccountID: floorAccount, Timestamp: now.Unix(), Data: e.JSON,
+			ID: f.last, Type: event.AgentPerformance, AccountID: baselineAccount, Timestamp: now.Unix(), Data: e.JSON,
 			Metadata: event.Metadata{Source: "bench", OriginalFormat: "generic", ProcessedAt: now.Unix()},
 		}
 		start := len(f.buffer)
-		f.buffer = message.Append(append(f.buffer, make([]byte, floorHeaderBytes)...))
-		binary.BigEndian.PutUint32(f.buffer[start:], uint32(len(f.buffer)-start-floorHeaderBytes))
+		f.buffer = message.Append(append(f.buffer, make([]byte, messageHeaderBytes)...))
+		binary.BigEndian.PutUint32(f.buffer[start:], uint32(len(f.buffer)-start-messageHeaderBytes))
 		binary.BigEndian.PutUint32(f.buffer[start+4:], uint32(e.Stream))
 	}
 
@@ -194,5 +194,5 @@ func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 	return err
 }
 
-// floorAccount has the length of a run's account id.
-const floorAccount = "bench-floor000-1"
+// baselineAccount has the length of a run's account id.
+const baselineAccount = "bench-floor000-1"

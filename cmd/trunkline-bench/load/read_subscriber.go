@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// readConn reads the available bytes of a connection.
-func (w *socketReader) readConn(c *conn) {
+// readSubscriber reads the available bytes of a connection.
+func (w *socketReader) readSubscriber(c *subscriber) {
 	if c.stalled { // woken only by the end of the connection
 		w.endConn(c, wsframe.CodeAbnormal)
 		return
@@ -53,7 +53,7 @@ func readSome(fd int, b []byte) (int, error) {
 }
 
 // readTLS reads once from the socket.
-func (w *socketReader) readTLS(c *conn) error {
+func (w *socketReader) readTLS(c *subscriber) error {
 	n, err := readSome(c.fd, w.ciphertext)
 	if err != nil && err != io.EOF {
 		return err
@@ -63,7 +63,7 @@ func (w *socketReader) readTLS(c *conn) error {
 }
 
 // readRecords processes all complete TLS records.
-func (w *socketReader) readRecords(c *conn) error {
+func (w *socketReader) readRecords(c *subscriber) error {
 	for {
 		have := copy(w.plaintext, c.partial)
 		n, err := c.tls.Read(w.plaintext[have:])
@@ -81,7 +81,7 @@ func (w *socketReader) readRecords(c *conn) error {
 }
 
 // handleFrames processes the complete frames at the start of b, and stores the rest.
-func (w *socketReader) handleFrames(c *conn, b []byte) error {
+func (w *socketReader) handleFrames(c *subscriber, b []byte) error {
 	rest, need, err := w.receiver.receive(c, b)
 	if err != nil {
 		return err

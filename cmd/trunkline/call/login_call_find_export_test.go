@@ -16,7 +16,7 @@ import (
 	"trunkline/cmd/internal/clitest"
 	"trunkline/cmd/trunkline/call"
 	"trunkline/cmd/trunkline/cdr"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/settings"
 )
 
@@ -24,7 +24,7 @@ const password = "a password of the demo"
 
 func newEnv(t *testing.T) *clitest.Env {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{portal.LoginCommand(p), portal.LogoutCommand(p), call.Command(p), cdr.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), savedlogin.LogoutCommand(p), call.Command(p), cdr.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir()}
 	return e

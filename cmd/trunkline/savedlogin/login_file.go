@@ -1,4 +1,4 @@
-package portal
+package savedlogin
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -101,3 +102,23 @@ func (f loginFile) remove() error {
 	}
 	return nil
 }
+
+// login is the content of the file.
+type login struct {
+	URL          string   `json:"url"`
+	CAFiles      []string `json:"ca_files,omitempty"` // trusted in addition to the system's, absolute paths
+	Insecure     bool     `json:"insecure,omitempty"`
+	Username     string   `json:"username"`
+	Domain       string   `json:"domain"`
+	AccountID    string   `json:"account_id"`
+	AccessToken  string   `json:"access_token"`
+	RefreshToken string   `json:"refresh_token"`
+	ExpiresAt    int64    `json:"expires_at"` // of the access token, Unix seconds
+}
+
+func (l *login) setTokens(t tokens, now time.Time) {
+	l.AccountID, l.AccessToken, l.RefreshToken = t.User.AccountID, t.AccessToken, t.RefreshToken
+	l.ExpiresAt = now.Unix() + t.ExpiresIn
+}
+
+var errNoLogin = cli.Usagef("there is no login: run trunkline login --username U --domain D first")

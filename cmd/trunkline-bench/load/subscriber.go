@@ -2,15 +2,15 @@ package load
 
 import "crypto/tls"
 
-// conn is one subscriber. Its socketReader's lock guards its fields, except the constant ones.
-type conn struct {
-	slot    int
+// subscriber is one subscriber, with one connection after another. Its socketReader's lock guards its fields, except the constant ones.
+type subscriber struct {
+	slot    int // its index in Load.bySlot
 	group   *Group
 	stalled bool       // does not read
 	checks  []sequence // one for each stream of the group
 
 	open             bool
-	resumed          bool
+	resumed          bool  // this connection is not its first
 	connects         int32 // counts connections, to recognise a late wake-up of the previous one
 	fd               int
 	tls              *tls.Conn     // nil: plain
@@ -26,7 +26,7 @@ type conn struct {
 const maxIdleBufferBytes = 4 << 10
 
 // keepPartial stores the beginning of a frame until the rest arrives.
-func (c *conn) keepPartial(rest []byte) {
+func (c *subscriber) keepPartial(rest []byte) {
 	if len(rest) == 0 && cap(c.partial) > maxIdleBufferBytes {
 		c.partial = nil
 		return
@@ -35,7 +35,7 @@ func (c *conn) keepPartial(rest []byte) {
 }
 
 // checkEvent checks one event of the run.
-func (c *conn) checkEvent(s Stamp, resume Resume, t *Tally) {
+func (c *subscriber) checkEvent(s Stamp, resume Resume, t *Tally) {
 	i := s.Stream - c.group.First
 	if i < 0 || i >= len(c.checks) {
 		t.Foreign++ // of an account that this subscriber has not requested
@@ -62,7 +62,7 @@ func (c *conn) checkEvent(s Stamp, resume Resume, t *Tally) {
 
 // mayRepeat reports whether a repeat of a number is allowed after a resume: by id if accounts may
 // be in several partitions, by cursor for the events after the cursor.
-func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
+func (c *subscriber) mayRepeat(stream int, n uint64, resume Resume) bool {
 	switch {
 	case !c.resumed:
 		return false
@@ -74,7 +74,7 @@ func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 }
 
 // recordCursor records that a cursor covers all events of this connection so far.
-func (c *conn) recordCursor(cursor []byte) {
+func (c *subscriber) recordCursor(cursor []byte) {
 	c.resumeFrom = append(c.resumeFrom[:0], cursor...)
 	c.resumeFromCursor = true
 	for i := range c.checks {
@@ -83,7 +83,7 @@ func (c *conn) recordCursor(cursor []byte) {
 }
 
 // resetToCursor records that a new connection continues at the last cursor.
-func (c *conn) resetToCursor() {
+func (c *subscriber) resetToCursor() {
 	c.resumed = true
 	for i := range c.checks {
 		c.checks[i].last = c.checks[i].covered
@@ -92,7 +92,7 @@ func (c *conn) resetToCursor() {
 
 // recordID records the last id as the position to resume from, unless there is a cursor, which is
 // more precise.
-func (c *conn) recordID(id []byte) {
+func (c *subscriber) recordID(id []byte) {
 	if !c.resumeFromCursor {
 		c.resumeFrom = append(c.resumeFrom[:0], id...)
 	}

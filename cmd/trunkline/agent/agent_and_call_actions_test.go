@@ -16,7 +16,7 @@ import (
 	"trunkline/cmd/internal/clitest"
 	"trunkline/cmd/trunkline/agent"
 	"trunkline/cmd/trunkline/call"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 )
 
 // server is a scripted Trunkline.
@@ -69,7 +69,7 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 	defer trunkline.Close()
 
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{portal.LoginCommand(p), agent.Command(p), call.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), agent.Command(p), call.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=secret"}
 	e.MustRun("login", "--url", trunkline.URL, "--insecure", "--username", "carla", "--domain", "x")

@@ -1,4 +1,4 @@
-package floor
+package baseline
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 const run = "run-0001"
 
-// start returns a running floor and its address.
+// start returns a running server and its address.
 func start(t *testing.T, cfg Config) (s *Server, address string) {
 	t.Helper()
 	s, err := New(cfg)
@@ -41,7 +41,7 @@ func start(t *testing.T, cfg Config) (s *Server, address string) {
 	return s, listener.Addr().String()
 }
 
-func TestFloorsReachEverySocketInOrder(t *testing.T) {
+func TestEverySocketIsReachedInOrder(t *testing.T) {
 	secure, err := SelfSigned()
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 }
 
 // awaitProbes sends probes until every socket has received one: the client completes a handshake
-// slightly before the floor does.
+// slightly before the server does.
 func awaitProbes(t *testing.T, s *Server, l *load.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
@@ -171,6 +171,6 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 	}
 
 	if _, err := New(Config{}); err == nil {
-		t.Error("a floor without writers")
+		t.Error("a server without writers")
 	}
 }

@@ -1,4 +1,4 @@
-package floor
+package baseline
 
 import (
 	"context"
@@ -11,31 +11,31 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// Config configures a floor.
+// Config configures a Server.
 type Config struct {
 	Coalesce bool        // all queued frames in one write
 	TLS      *tls.Config // nil: plain
 	Writers  int         // writing goroutines, which share the sockets evenly
 }
 
-// Server is a floor.
+// Server sends each message to all sockets of its stream.
 type Server struct {
 	cfg     Config
-	writers []*writer
+	writers []*socketWriter
 	wg      sync.WaitGroup
 
 	mu         sync.Mutex
-	nextWriter int // writer of the next socket
+	nextWriter int // counts sockets: the writers get them in turn
 }
 
-// New returns a floor, which Serve runs.
+// New returns a server, which Serve runs.
 func New(cfg Config) (*Server, error) {
 	if cfg.Writers < 1 {
-		return nil, errors.New("floor: at least one writer is needed")
+		return nil, errors.New("baseline: at least one writer is needed")
 	}
 	s := &Server{cfg: cfg}
 	for range cfg.Writers {
-		s.writers = append(s.writers, newWriter(cfg.Coalesce))
+		s.writers = append(s.writers, newSocketWriter(cfg.Coalesce))
 	}
 	return s, nil
 }
