@@ -9,8 +9,8 @@ import (
 	"trunkline/settings"
 )
 
-// buildReports builds the index of call records for the indexer, the reports and recordings.
-func buildReports(ctx context.Context, b *base) (*cdrindex.Index, error) {
+// buildCallRecordIndex builds the index of call records for the indexer, the reports and recordings.
+func buildCallRecordIndex(ctx context.Context, b *base) (*cdrindex.Index, error) {
 	if !b.hasRole(settings.RoleCDRIndex) && !b.handlesCalls() {
 		return nil, nil
 	}

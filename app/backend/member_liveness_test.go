@@ -23,26 +23,26 @@ import (
 
 const memberVariable = "TRUNKLINE_TEST_GROUP_MEMBER" // the topic prefix: be a member, until killed
 
-// assigned counts the partitions that a member of a group works on.
-type assigned struct {
+// groupMember counts the partitions that a member of a group works on.
+type groupMember struct {
 	mu         sync.Mutex
 	partitions int
 }
 
-func (a *assigned) work(ctx context.Context, _ *kafka.Assignment) error {
+func (a *groupMember) work(ctx context.Context, _ *kafka.Assignment) error {
 	a.add(1)
 	defer a.add(-1)
 	<-ctx.Done()
 	return nil
 }
 
-func (a *assigned) add(n int) {
+func (a *groupMember) add(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.partitions += n
 }
 
-func (a *assigned) await(t *testing.T, partitions int) {
+func (a *groupMember) await(t *testing.T, partitions int) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		a.mu.Lock()
@@ -59,7 +59,7 @@ func (a *assigned) await(t *testing.T, partitions int) {
 }
 
 // joinGroup takes part in a group as a node does.
-func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
+func joinGroup(t *testing.T, prefix string, log io.Writer) *groupMember {
 	t.Helper()
 	s := settings.Default()
 	s.Kafka.Brokers, s.Kafka.TopicPrefix = testservice.Kafka(t), prefix
@@ -79,7 +79,7 @@ func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
 	ctx, leave := context.WithCancel(context.WithoutCancel(t.Context()))
 
 	var member sync.WaitGroup
-	a := &assigned{}
+	a := &groupMember{}
 	member.Go(func() {
 		if err := cluster.RunGroup(ctx, kafka.GroupConfig{Group: "g", Topics: []string{"t"}}, a.work); err != nil {
 			t.Error(err)
