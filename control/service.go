@@ -18,11 +18,11 @@ import (
 var migrations embed.FS
 
 const (
-	retention           = 24 * time.Hour // the rows, and so the Idempotency-Keys
-	storeTimeout        = 5 * time.Second
-	confirmTimeout      = 10 * time.Second
-	watchInterval       = 200 * time.Millisecond
-	sweepInterval       = 5 * time.Second
+	retention           = 24 * time.Hour         // the rows, and so the Idempotency-Keys
+	storeTimeout        = 5 * time.Second        // for a change of an action's state
+	confirmTimeout      = 10 * time.Second       // for the event: then an action is unconfirmed
+	watchInterval       = 200 * time.Millisecond // between looks at open actions
+	sweepInterval       = 5 * time.Second        // between looks for what a killed node has left
 	rateWindow          = time.Minute
 	maxActionsPerWindow = 60 // actions of a user in rateWindow
 )
