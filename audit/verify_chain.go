@@ -49,7 +49,7 @@ type KnownHead struct {
 	Hash string
 }
 
-const verifyBatch = 2000
+const verifyBatchEntries = 2000
 
 // Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
 // first entry that was changed or is missing, or that differs from known (zero for no
@@ -65,7 +65,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	previous := head.lastPruned()
 	v := Verification{First: previous.seq + 1, Last: head.seq, Hash: head.hash}
 	for previous.seq < head.seq {
-		batch, err := l.entriesAfter(ctx, previous.seq, verifyBatch)
+		batch, err := l.entriesAfter(ctx, previous.seq, verifyBatchEntries)
 		if err != nil {
 			return Verification{}, err
 		}
@@ -93,7 +93,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 			}
 		}
 
-		if len(batch) < verifyBatch && previous.seq < head.seq {
+		if len(batch) < verifyBatchEntries && previous.seq < head.seq {
 			return Verification{}, &BrokenError{Seq: previous.seq + 1, Missing: true}
 		}
 
