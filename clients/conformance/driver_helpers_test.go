@@ -23,7 +23,7 @@ var goDriver = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, "driver")
-	return file, exec.Command("go", "build", "-buildvcs=false", "-o", file, "./drivers/driver").Run()
+	return file, exec.Command("go", "build", "-buildvcs=false", "-o", file, "./drivers/driver_go").Run()
 })
 
 func TestMain(m *testing.M) {

@@ -68,15 +68,15 @@ type Driver struct {
 	exited chan struct{}
 
 	mu      sync.Mutex
-	printed []Line
-	moved   *sync.Cond
+	printed []Line     // so far
+	changed *sync.Cond // broadcast at each line, and when Await has taken too long
 }
 
 // Languages are the languages that have a client library.
 var Languages = []string{"js", "python", "go"}
 
 // Command returns the driver of a language, nil if its tools are not installed. folder is this
-// package's directory, goDriver the built program of drivers/driver.
+// package's directory, goDriver the built program of drivers/driver_go.
 func Command(language, folder, goDriver string) *exec.Cmd {
 	switch language {
 	case "js":
@@ -101,7 +101,7 @@ func Command(language, folder, goDriver string) *exec.Cmd {
 // Start starts a driver with the settings. Close ends it.
 func Start(cmd *exec.Cmd, s Settings) (*Driver, error) {
 	d := &Driver{cmd: cmd, exited: make(chan struct{})}
-	d.moved = sync.NewCond(&d.mu)
+	d.changed = sync.NewCond(&d.mu)
 	var err error
 	d.input, err = cmd.StdinPipe()
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Driver) add(line Line) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.printed = append(d.printed, line)
-	d.moved.Broadcast()
+	d.changed.Broadcast()
 }
 
 func (d *Driver) write(line any) error {
@@ -183,7 +183,7 @@ func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, e
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		late = true
-		d.moved.Broadcast()
+		d.changed.Broadcast()
 	})
 	defer timer.Stop()
 
@@ -196,7 +196,7 @@ func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, e
 			return slices.Clone(d.printed),
 				fmt.Errorf("not seen after %d lines (timed out: %t); the last are %s", len(d.printed), late, text)
 		}
-		d.moved.Wait()
+		d.changed.Wait()
 	}
 
 	return slices.Clone(d.printed), nil
