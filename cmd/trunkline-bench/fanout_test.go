@@ -147,7 +147,7 @@ func (c *relayServer) relay(line string) error {
 }
 
 // benchmarkFanout runs fanout on the data directory.
-func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (report fanoutReport, code int, errs string) {
+func benchmarkFanout(w *clitest.Runner, ctx context.Context, args ...string) (report fanoutReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
@@ -161,7 +161,7 @@ var quickArgs = []string{"--subscribers", "30", "--accounts", "3", "--rate", "30
 
 func TestBenchReportsWhatItSaw(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
 		append(slices.Clone(quickArgs), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
 	if code != cli.ExitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 ||
@@ -186,7 +186,7 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 	t.Parallel()
 	c := newRelay(t)
-	r, code, errs := benchmarkFanout(newEnv(t), t.Context(),
+	r, code, errs := benchmarkFanout(newRunner(t), t.Context(),
 		append(slices.Clone(quickArgs), "--url", c.URL, "--every-account")...)
 	if code != cli.ExitOK || c.logins != 1 || r.Deliveries < 12*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
@@ -195,7 +195,7 @@ func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 
 func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	s := settings.Default()
 	s.DataDir = w.Dir
 	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(),
@@ -249,7 +249,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 
 func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
 		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Published == 0 || !strings.Contains(errs, "publishing over HTTP") {
@@ -265,7 +265,7 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 
 func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	w.Environ = []string{cli.EnvPassword + "=secret"}
 	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4",
 		"--rate", "100", "--duration", "300ms"}
@@ -311,7 +311,7 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 				return spoil(n, m)
 			}
 
-			r, code, errs := benchmarkFanout(newEnv(t), ctx,
+			r, code, errs := benchmarkFanout(newRunner(t), ctx,
 				append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
 			if code != cli.ExitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
@@ -335,7 +335,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		return []string{m}
 	}
 
-	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
+	r, code, errs := benchmarkFanout(newRunner(t), ctx, append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -356,7 +356,7 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 	const limit = 10 * time.Minute
 	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0",
 		"--climb", limit.String()}
-	r, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...)
+	r, code, errs := benchmarkFanout(newRunner(t), t.Context(), args...)
 	steps := r.Climb
 	if code != cli.ExitOK || len(steps) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
@@ -375,7 +375,7 @@ func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	t.Parallel()
 	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb",
 		"1ns"}
-	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed ||
+	if _, code, errs := benchmarkFanout(newRunner(t), t.Context(), args...); code != cli.ExitFailed ||
 		!strings.Contains(errs, "start with a lower --rate") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
@@ -446,7 +446,7 @@ func TestBenchReportForPeople(t *testing.T) {
 
 func TestBenchSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	for want, args := range map[string][]string{
 		"--stall is a share":                 {"--stall", "5"},
 		"at least --accounts":                {"--subscribers", "2", "--accounts", "3"},

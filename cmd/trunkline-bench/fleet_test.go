@@ -12,7 +12,7 @@ import (
 
 func TestFleetNamesWhatItCannotRunWith(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	for _, test := range []struct{ want, args string }{
 		{"--nodes", "--nodes 0"}, {"--nodes", "--nodes 33"},
 		{"--sockets", "--sockets 0"}, {"--sockets", "--accounts 20001 --sockets 1"},

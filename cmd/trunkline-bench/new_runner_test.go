@@ -10,8 +10,8 @@ import (
 	"trunkline/cmd/trunkline/directory"
 )
 
-// newEnv returns an Env with trunkline-bench and the commands that create its accounts.
-func newEnv(t *testing.T) *clitest.Env {
+// newRunner returns a Runner of trunkline-bench and the commands that create its accounts.
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline-bench", func(p *cli.Program) []*cobra.Command {
 		return append(commands(p), directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p))
 	})

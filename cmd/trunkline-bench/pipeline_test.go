@@ -27,7 +27,7 @@ import (
 )
 
 // benchmarkPipeline runs pipeline on the data directory.
-func benchmarkPipeline(w *clitest.Env, ctx context.Context,
+func benchmarkPipeline(w *clitest.Runner, ctx context.Context,
 	args ...string) (report pipelineReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"pipeline", "--json"}, args...)...)
@@ -39,7 +39,7 @@ func benchmarkPipeline(w *clitest.Env, ctx context.Context,
 
 func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	s := w.Serve()
 	r, code, errs := benchmarkPipeline(w, t.Context(), "--accounts", "5", "--rate", "300", "--batch", "4",
 		"--call-records", "40", "--reports",
@@ -92,7 +92,7 @@ type fakeNormalizer struct {
 const fakePartitions = 2
 
 // startFakeNormalizer starts a broker on the data directory, where bench finds it, and the normalizer on it.
-func startFakeNormalizer(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Record) {
+func startFakeNormalizer(w *clitest.Runner, spoil func(n uint64, r kafka.Record) []kafka.Record) {
 	w.T.Helper()
 	s := settings.Default()
 	s.DataDir = w.Dir
@@ -217,7 +217,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newEnv(t)
+			w := newRunner(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 
@@ -256,7 +256,7 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 
-	w := newEnv(t)
+	w := newRunner(t)
 	startFakeNormalizer(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n == 100 {
 			stop() // as Ctrl-C does
@@ -272,7 +272,7 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 
 func TestBenchPipelineClimbs(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	startFakeNormalizer(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n > 150 {
 			return nil // overload
@@ -320,7 +320,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 
 func TestBenchPipelineSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	for want, args := range map[string][]string{
 		"--rate must be at least 0":        {"--rate", "-1"},
 		"--accounts must be from 1":        {"--accounts", "0"},

@@ -23,7 +23,7 @@ import (
 type server struct {
 	mu       sync.Mutex
 	requests []string // path and body of actions
-	end      string   // state of each action, when it is asked for
+	endState string   // of each action, when it is asked for
 	refusal  string   // message of a 409
 }
 
@@ -53,7 +53,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.requests = append(s.requests, r.URL.EscapedPath()+" "+string(body))
 		answer(202, map[string]string{"action_id": "9b2f"})
 	case r.URL.Path == "/api/v2/actions/9b2f":
-		answer(200, map[string]string{"action_id": "9b2f", "state": s.end, "event_id": "cc_evt_1",
+		answer(200, map[string]string{"action_id": "9b2f", "state": s.endState, "event_id": "cc_evt_1",
 			"message": "No event of the platform within 10 s"})
 	default:
 		answer(404, map[string]string{"message": r.URL.Path})
@@ -62,7 +62,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Each command asks for its action and follows it to its end.
 func TestActionsOfAgentsAndCalls(t *testing.T) {
-	s := &server{end: "confirmed"}
+	s := &server{endState: "confirmed"}
 	trunkline := httptest.NewUnstartedServer(s)
 	trunkline.EnableHTTP2 = true // as the server has it
 	trunkline.StartTLS()
@@ -109,7 +109,7 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 	}
 
 	s.mu.Lock()
-	s.end = "unconfirmed"
+	s.endState = "unconfirmed"
 	s.mu.Unlock()
 
 	e.MustFail(cli.ExitFailed, "unconfirmed: No event of the platform", "agent", "break", "1001@x")

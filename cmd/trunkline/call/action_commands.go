@@ -11,7 +11,7 @@ import (
 
 // actionCommands returns the commands that act on a call of a platform.
 func actionCommands(p *cli.Program) []*cobra.Command {
-	shorts := []struct{ action, short string }{
+	actions := []struct{ action, short string }{
 		{"hangup", "End a call"},
 		{"transfer", "Send the caller of a call to another destination"},
 		{"hold", "Put a call on hold"},
@@ -22,7 +22,7 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 	}
 	var commands []*cobra.Command
 
-	for _, c := range shorts {
+	for _, c := range actions {
 		use, arguments := c.action+" CALL", []string{"CALL"}
 		if c.action == "transfer" {
 			use, arguments = use+" DESTINATION", append(arguments, "DESTINATION")

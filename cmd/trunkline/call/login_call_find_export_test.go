@@ -22,7 +22,7 @@ import (
 
 const password = "a password of the demo"
 
-func newEnv(t *testing.T) *clitest.Env {
+func newEnv(t *testing.T) *clitest.Runner {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{savedlogin.LoginCommand(p), savedlogin.LogoutCommand(p), call.Command(p), cdr.Command(p)}
 	})

@@ -24,14 +24,14 @@ import (
 	"trunkline/settings"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{Command(p)}
 	})
 }
 
-// reindexed returns the output of the command.
-func reindexed(w *clitest.Env, s *settings.Settings, cluster *kafka.Cluster) string {
+// runReindex returns the output of the command.
+func runReindex(w *clitest.Runner, s *settings.Settings, cluster *kafka.Cluster) string {
 	w.T.Helper()
 	var out, errs bytes.Buffer
 	p := &cli.Program{In: strings.NewReader(""), Out: &out, Err: &errs, Env: w.Environ}
@@ -42,7 +42,7 @@ func reindexed(w *clitest.Env, s *settings.Settings, cluster *kafka.Cluster) str
 }
 
 func TestReindexBesideAServer(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	cluster := w.OpenKafka()
 	s := settings.Default()
 	s.DataDir = w.Dir
@@ -52,13 +52,13 @@ func TestReindexBesideAServer(t *testing.T) {
 	}
 
 	const nothing = "0 records read, 0 rows written, 0 records were no call record\n"
-	if out := reindexed(w, s, cluster); out != nothing {
+	if out := runReindex(w, s, cluster); out != nothing {
 		t.Errorf("without a topic it prints %q", out)
 	}
 	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Fatal(err)
 	}
-	if out := reindexed(w, s, cluster); out != nothing {
+	if out := runReindex(w, s, cluster); out != nothing {
 		t.Errorf("with an empty topic it prints %q", out)
 	}
 
@@ -83,24 +83,24 @@ func TestReindexBesideAServer(t *testing.T) {
 	}
 
 	for range 2 {
-		if out := reindexed(w, s, cluster); out != "10 records read, 9 rows written, 1 records were no call record\n" {
+		if out := runReindex(w, s, cluster); out != "10 records read, 9 rows written, 1 records were no call record\n" {
 			t.Errorf("prints %q", out)
 		}
 	}
 
-	if n := callRecords(w, s, cdrindex.Filter{Filter: report.Filter{Account: "demo", Start: now, End: now}}); n != 9 {
+	if n := countRecords(w, s, cdrindex.Filter{Filter: report.Filter{Account: "demo", Start: now, End: now}}); n != 9 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-// callRecordsOf counts the rows of an account.
-func callRecordsOf(w *clitest.Env, s *settings.Settings, account string) int {
+// countRecordsOf counts the rows of an account.
+func countRecordsOf(w *clitest.Runner, s *settings.Settings, account string) int {
 	w.T.Helper()
-	return callRecords(w, s,
+	return countRecords(w, s,
 		cdrindex.Filter{Filter: report.Filter{Account: account, Start: 1795000000, End: 1797000000}})
 }
 
-func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {
+func countRecords(w *clitest.Runner, s *settings.Settings, f cdrindex.Filter) int {
 	w.T.Helper()
 	p := &cli.Program{Err: &bytes.Buffer{}}
 	db, err := backend.OpenDatabase(w.T.Context(), s, p.ToolLog())

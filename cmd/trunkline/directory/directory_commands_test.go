@@ -11,14 +11,14 @@ import (
 	"trunkline/cmd/internal/clitest"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{AccountCommand(p), UserCommand(p), APIKeyCommand(p), SigningKeyCommand(p)}
 	})
 }
 
 func TestDirectoryCommands(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	if out := w.MustRun("account", "create", "Head Office", "--domain", "head.example", "--id",
 		"head"); out != "head\n" {
 		t.Errorf("account create prints %q", out)
@@ -103,7 +103,7 @@ func TestDirectoryCommands(t *testing.T) {
 }
 
 func TestUserPassword(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustRun("account", "create", "Head", "--domain", "head.example", "--id", "head")
 	w.MustRun("user", "create", "alice", "--account", "head")
 	code, out, errs := w.Run("user", "password", "alice", "--account", "head")
@@ -126,7 +126,7 @@ func TestUserPassword(t *testing.T) {
 }
 
 func TestDeviceCommands(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0123456789abcdef", 4)}
 	w.MustRun("account", "create", "Head Office", "--domain", "head.example", "--id", "head")
 	w.MustRun("user", "create", "alice", "--account", "head", "--presence-id", "1001")
@@ -155,7 +155,7 @@ func TestDeviceCommands(t *testing.T) {
 }
 
 func TestOTPCommands(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0f1e2d3c", 8)}
 	w.MustRun("account", "create", "Head", "--domain", "head.example", "--id", "head")
 	w.MustRun("user", "create", "lead", "--account", "head", "--role", "admin")
@@ -171,7 +171,7 @@ func TestOTPCommands(t *testing.T) {
 }
 
 func TestSigningKeyRotate(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded database", "signingkey", "rotate")
 	w.MustRun("account", "create", "head", "--domain", "head.example")
 	w.MustFail(cli.ExitFailed, "the master key is not available", "signingkey", "rotate")
@@ -184,7 +184,7 @@ func TestSigningKeyRotate(t *testing.T) {
 }
 
 func TestAPIKeyScopesAndExpiry(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustRun("account", "create", "Head", "--domain", "head.example", "--id", "head")
 	w.MustRun("apikey", "create", "--account", "head", "--name", "wall", "--scope", "subscribe, read", "--expires",
 		"90d")

@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 }
 
 // produce produces an agent login to cc.raw and returns the id of its event.
-func produce(e *clitest.Env) (id string) {
+func produce(e *clitest.Runner) (id string) {
 	e.T.Helper()
 	err := (&cli.Program{Env: append(e.Environ, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(),
 		func(_ *settings.Settings, cluster *kafka.Cluster) error {

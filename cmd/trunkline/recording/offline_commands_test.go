@@ -15,7 +15,7 @@ import (
 	"trunkline/recording"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{Command(p), masterkey.Command(p), directory.AccountCommand(p), directory.UserCommand(p),
 			directory.APIKeyCommand(p)}
@@ -27,8 +27,8 @@ const (
 	recordingSalt = "c2FsdCBvZiB0aGlzIHRlc3Q="
 )
 
-// file writes a file to the clitest.Env and returns its path.
-func file(w *clitest.Env, name, content string) string {
+// file writes a file to the data directory and returns its path.
+func file(w *clitest.Runner, name, content string) string {
 	w.T.Helper()
 	path := filepath.Join(w.Dir, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -37,7 +37,7 @@ func file(w *clitest.Env, name, content string) string {
 	return path
 }
 
-func content(w *clitest.Env, name string) string {
+func content(w *clitest.Runner, name string) string {
 	w.T.Helper()
 	content, err := os.ReadFile(filepath.Join(w.Dir, name))
 	if err != nil {
@@ -47,7 +47,7 @@ func content(w *clitest.Env, name string) string {
 }
 
 func TestRecordingsOffline(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	audio := strings.Repeat("the caller said something private. ", 4000)
 	call := file(w, "call.wav", audio)
 	sealed, opened, moved := filepath.Join(w.Dir, "call.trkrec"), filepath.Join(w.Dir,
@@ -111,7 +111,7 @@ func TestRecordingsOffline(t *testing.T) {
 }
 
 func TestRecordingsWrongUsage(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	for _, c := range []struct {
 		want string
 		args []string

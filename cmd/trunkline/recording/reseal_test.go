@@ -19,8 +19,8 @@ import (
 	"trunkline/recording"
 )
 
-// service opens the recordings of a server on the clitest.Env's data directory.
-func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
+// openRecordings opens the recordings of a server on the data directory.
+func openRecordings(w *clitest.Runner) (*encryption.Service, *recording.Service) {
 	w.T.Helper()
 	p := &cli.Program{Err: io.Discard, Env: []string{"TRUNKLINE_DATA_DIR=" + w.Dir}}
 	s, err := p.Settings()
@@ -47,10 +47,10 @@ func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
 }
 
 func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustRun("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
 
-	configs, recordings := service(w)
+	configs, recordings := openRecordings(w)
 	rotate := func(key string) {
 		_, err := configs.Update(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
 		check(t, err)

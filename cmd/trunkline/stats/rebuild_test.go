@@ -20,23 +20,23 @@ import (
 	"trunkline/stats/figures"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
 }
 
-func toolLog() (p *cli.Program) { return &cli.Program{Err: os.Stderr} }
+func newProgram() (p *cli.Program) { return &cli.Program{Err: os.Stderr} }
 
 func TestRebuildWithoutEvents(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Serve()
 	w.MustFail(cli.ExitFailed, "no events", "stats", "rebuild")
 	w.MustFail(cli.ExitUsage, "--from is", "stats", "rebuild", "--from", "yesterday")
 }
 
 func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	s := w.Serve()
-	cluster, closeKafka, err := backend.OpenSharedKafka(t.Context(), s, toolLog().ToolLog())
+	cluster, closeKafka, err := backend.OpenSharedKafka(t.Context(), s, newProgram().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	db, err := backend.OpenDatabase(t.Context(), s, toolLog().ToolLog())
+	db, err := backend.OpenDatabase(t.Context(), s, newProgram().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 
-	store, err := figures.New(t.Context(), 0, db, prometheus.NewRegistry(), toolLog().ToolLog())
+	store, err := figures.New(t.Context(), 0, db, prometheus.NewRegistry(), newProgram().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
+// checkProvider runs a check of a provider, with the configuration as change has it.
+func checkProvider(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	t.Helper()
 	server := httptest.NewServer(provider)
 	defer server.Close()
@@ -36,8 +37,8 @@ func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	return report
 }
 
-// not returns the points that did not pass, as "name result".
-func not(r *Report) (points []string) {
+// notPassed returns the points that did not pass, as "name result".
+func notPassed(r *Report) (points []string) {
 	for _, p := range r.Points {
 		if p.Result != Pass {
 			points = append(points, p.Name+" "+string(p.Result))
@@ -51,13 +52,13 @@ func TestTheEchoPasses(t *testing.T) {
 		t.Run(format.Encoding, func(t *testing.T) {
 			t.Parallel()
 			p := aiecho.New(io.Discard)
-			r := try(t, p, func(c *Config) { c.Format = format })
+			r := checkProvider(t, p, func(c *Config) { c.Format = format })
 			p.Close()
 			var text strings.Builder
 			if err := r.Print(&text); err != nil {
 				t.Fatal(err)
 			}
-			if !r.OK || len(not(r)) > 0 || len(r.Points) != 10 {
+			if !r.OK || len(notPassed(r)) > 0 || len(r.Points) != 10 {
 				t.Errorf("\n%s", &text)
 			}
 			if want := "25 media, as described"; !strings.Contains(text.String(), want) {
@@ -166,8 +167,8 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := try(t, c.provider, c.change)
-			if got := not(r); !slices.Equal(got, c.want) {
+			r := checkProvider(t, c.provider, c.change)
+			if got := notPassed(r); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q\n%+v", got, c.want, r.Points)
 			}
 			if wantOK := !strings.Contains(strings.Join(c.want, " "), "fail"); r.OK != wantOK {
@@ -178,7 +179,7 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 }
 
 func TestTheHeadersAreSent(t *testing.T) {
-	r := try(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r := checkProvider(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			http.Error(w, "", http.StatusUnauthorized)
 			return
@@ -237,8 +238,8 @@ func TestOtherProtocols(t *testing.T) {
 		"deepgram without audio": {"deepgram_agent",
 			[]string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
 	} {
-		r := try(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
-		if got := not(r); !slices.Equal(got, c.want) {
+		r := checkProvider(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
+		if got := notPassed(r); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v\n%+v", name, got, c.want, r.Points)
 		}
 	}
