@@ -88,11 +88,11 @@ func (v *flagValue) Type() string {
 	switch v.leaf.Kind() {
 	case setting.Bool:
 		return "bool"
-	case setting.Int:
+	case setting.Int, setting.Float:
 		return "number"
 	case setting.Size:
 		return "size"
-	case setting.Float, setting.Duration:
+	case setting.Duration:
 		return "duration"
 	}
 

@@ -213,7 +213,8 @@ feeds:
 		"file":                                {File: writeTempFile(t, "t.yaml", yaml)},
 		"environment, in place of the file's": {File: other, Env: []string{"TRUNKLINE_FEEDS=" + json}},
 		"file of the environment":             {Env: []string{"TRUNKLINE_FEEDS_FILE=" + writeTempFile(t, "feeds.json", json)}},
-		"flag, in place of the environment's": {Env: []string{`TRUNKLINE_FEEDS=[]`}, Flags: parsedFlags(t, "--feeds", json)},
+		"flag, in place of the environment's": {Env: []string{`TRUNKLINE_FEEDS=[]`},
+			Flags: parsedFlags(t, "--feeds", json)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, unknown, err := Load(source)
@@ -387,6 +388,18 @@ func TestFlagRefusesWhatCannotBeRead(t *testing.T) {
 	err := set.Parse([]string{"--drain-timeout", "soon"})
 	if err == nil || !strings.Contains(err.Error(), "want a duration") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The help of a flag shows the type of its value.
+func TestAFlagTellsItsType(t *testing.T) {
+	set := parsedFlags(t)
+	for name, want := range map[string]string{"drain_timeout": "duration", "tracing.sample": "number",
+		"kafka.partitions": "number", "kafka.create_topics": "bool", "kafka.brokers": "list", "listen": "text",
+		"fanout.queue_bytes": "size", "tls.cert_file": "file"} {
+		if got := set.Lookup(name).Value.Type(); got != want {
+			t.Errorf("--%s takes a %s, want a %s", name, got, want)
+		}
 	}
 }
 
