@@ -207,8 +207,8 @@ func openBase(ctx context.Context, p *process) (_ *base, err error) {
 	return b, err
 }
 
-// roles are the parts of the node's roles that others use, nil without their role.
-type roles struct {
+// roleParts are the parts of the node's roles that others use, nil without their role.
+type roleParts struct {
 	queueConfigs *stats.QueueConfigs
 	figures      *figures.Store
 	feedStates   *feedReader
@@ -223,7 +223,7 @@ type roles struct {
 
 // buildRoles builds the components of the node's roles. They are connected here only: each builder
 // takes what it needs as parameters.
-func buildRoles(ctx context.Context, b *base) (*roles, error) {
+func buildRoles(ctx context.Context, b *base) (*roleParts, error) {
 	b.lifecycle.addRunFirst("topics", b.ensureTopics)
 	b.lifecycle.addRun("partitions", b.keepTopics)
 	queueConfigs := buildQueueConfigs(b)
@@ -300,8 +300,9 @@ func buildRoles(ctx context.Context, b *base) (*roles, error) {
 		buildListeningRules(b, subscribers, platform)
 	}
 
-	built := &roles{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates, subscribers: subscribers,
-		ingest: in, index: index, recordings: recordings, ai: ai, calls: calls, control: controls}
+	built := &roleParts{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates,
+		subscribers: subscribers, ingest: in, index: index, recordings: recordings, ai: ai, calls: calls,
+		control: controls}
 	if b.hasRole(settings.RoleAPI) {
 		err = buildPurge(ctx, b, built)
 	}

@@ -19,7 +19,7 @@ import (
 
 // newHandler returns the handler of the public listener: the API with the routes of the node's roles, and the
 // board.
-func newHandler(b *base, r *roles) (http.Handler, error) {
+func newHandler(b *base, r *roleParts) (http.Handler, error) {
 	deps := api.Deps{Auth: b.identity.Tokens, Accounts: b.identity.Directory, Ingest: r.ingest, Tracer: b.tracer}
 	// A nil pointer in an interface would not be nil, and its routes would exist.
 	if r.calls != nil {
