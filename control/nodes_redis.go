@@ -39,6 +39,7 @@ type Feeds interface {
 
 // Statuses tells which nodes are connected; *feed.Store implements it.
 type Statuses interface {
+	// List returns the last status of every feed on every node, also of nodes that are not connected.
 	List(ctx context.Context) ([]feed.Status, error)
 }
 

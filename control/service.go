@@ -48,11 +48,14 @@ type Users interface {
 
 // Destinations decides to which numbers an account's calls may be transferred.
 type Destinations interface {
+	// Check returns fault.KindInvalid for what is no destination, and fault.KindForbidden for one that the
+	// account's calls may not go to.
 	Check(ctx context.Context, accountID, userID, destination string) error
 }
 
 // Publisher publishes an event of format trunkline.event.
 type Publisher interface {
+	// Publish returns nil once the event is durable. After an error Run publishes it again.
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
