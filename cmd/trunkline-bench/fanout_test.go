@@ -147,7 +147,8 @@ func (c *relayServer) relay(line string) error {
 }
 
 // benchmarkFanout runs fanout on the data directory.
-func benchmarkFanout(w *clitest.Runner, ctx context.Context, args ...string) (report fanoutReport, code int, errs string) {
+func benchmarkFanout(w *clitest.Runner, ctx context.Context,
+	args ...string) (report fanoutReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
@@ -335,7 +336,8 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		return []string{m}
 	}
 
-	r, code, errs := benchmarkFanout(newRunner(t), ctx, append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
+	r, code, errs := benchmarkFanout(newRunner(t), ctx,
+		append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}

@@ -2,7 +2,8 @@ package load
 
 import "crypto/tls"
 
-// subscriber is one subscriber, with one connection after another. Its socketReader's lock guards its fields, except the constant ones.
+// subscriber is one subscriber, with one connection after another. Its socketReader's lock guards its fields, except
+// the constant ones.
 type subscriber struct {
 	slot    int // its index in Load.bySlot
 	group   *Group

@@ -24,7 +24,8 @@ const password = "a password of the demo"
 
 func newEnv(t *testing.T) *clitest.Runner {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{savedlogin.LoginCommand(p), savedlogin.LogoutCommand(p), call.Command(p), cdr.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), savedlogin.LogoutCommand(p), call.Command(p),
+			cdr.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir()}
 	return e

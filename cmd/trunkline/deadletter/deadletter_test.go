@@ -72,7 +72,8 @@ func addDeadLetters(t *testing.T, cluster *kafka.Cluster) {
 		records = append(records, deadRecord(n, event.TopicRaw, "invalid"))
 	}
 
-	records = append(records, deadRecord(4, event.TopicCDRRaw, "not_found"), deadRecord(5, event.TopicCDRRaw, "not_found"))
+	records = append(records, deadRecord(4, event.TopicCDRRaw, "not_found"),
+		deadRecord(5, event.TopicCDRRaw, "not_found"))
 	produce(t, cluster, records...)
 }
 

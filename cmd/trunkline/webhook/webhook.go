@@ -42,7 +42,8 @@ func create(p *cli.Program) *cobra.Command {
 		}
 
 		_, answer, err := s.Do(cmd.Context(),
-			savedlogin.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, WantStatus: http.StatusCreated})
+			savedlogin.Request{Method: http.MethodPost, Path: webhooksPath, Body: created,
+				WantStatus: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
@@ -183,7 +184,8 @@ position.`,
 }
 
 func remove(p *cli.Program) *cobra.Command {
-	return savedlogin.WithAccount(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
+	return savedlogin.WithAccount(p,
+		&cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 			_, err := s.Call(cmd.Context(), http.MethodDelete, webhookPath(args[0]), http.StatusNoContent)
 			if err != nil {

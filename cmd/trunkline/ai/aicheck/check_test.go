@@ -238,7 +238,8 @@ func TestOtherProtocols(t *testing.T) {
 		"deepgram without audio": {"deepgram_agent",
 			[]string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
 	} {
-		r := checkProvider(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
+		r := checkProvider(t, answering(c.texts...),
+			func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
 		if got := notPassed(r); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v\n%+v", name, got, c.want, r.Points)
 		}
