@@ -87,7 +87,8 @@ func TestBehaviour(t *testing.T) {
 			fails: "MisuseError"},
 		{name: "stops at what is not JSON", streams: []script{{events: []string{"data: {"}, stay: true}},
 			tokens: "token1", fails: "ProtocolError"},
-		{name: "stops at an event without an id", streams: []script{{events: []string{`data: {"type":"x"}`}, stay: true}},
+		{name: "stops at an event without an id",
+			streams: []script{{events: []string{`data: {"type":"x"}`}, stay: true}},
 			tokens: "token1", fails: "ProtocolError"},
 		{name: "ignores comments, and joins the lines of an event", streams: []script{
 			{events: []string{":", ": hello", "data: {\"id\":\ndata:\"a\"}", "data: {\"id\":\r\ndata: \"end\"}\r"},
@@ -245,7 +246,8 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
 		s := (&server{life: 1,
-			streams: []script{{events: []string{"a"}, stay: true}, {events: []string{"a", "end"}, stay: true}}}).start(t)
+			streams: []script{{events: []string{"a"}, stay: true},
+				{events: []string{"a", "end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event after the renewal", has("end"))
 		lines := stop(t, d)

@@ -77,13 +77,13 @@ func list(p *cli.Program) *cobra.Command {
 func cells(a figures.Alert) []string {
 	about := cmp.Or(a.QueueID, a.AgentID, a.Feed)
 	return []string{
-		clock(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)), cli.Printable(string(a.Metric)),
-		strconv.FormatFloat(a.Value, 'f', -1, 64), clock(a.EndedAt),
+		formatTime(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)), cli.Printable(string(a.Metric)),
+		strconv.FormatFloat(a.Value, 'f', -1, 64), formatTime(a.EndedAt),
 	}
 }
 
-// clock returns the local time of Unix seconds; "-" for none.
-func clock(seconds json.Number) string {
+// formatTime returns the local time of Unix seconds; "-" for none.
+func formatTime(seconds json.Number) string {
 	at, err := seconds.Float64()
 	if err != nil || at == 0 {
 		return "-"

@@ -340,6 +340,7 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 	}
 
 	const letter = " unknown_account support\nacme.example"
+	// one waits for a single letter, at another position than except, and returns its position.
 	one := func(except string) (position string) {
 		t.Helper()
 		await("the dead letter", func() bool {

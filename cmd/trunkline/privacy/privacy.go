@@ -92,7 +92,7 @@ their calls.` + commonText,
 	return command
 }
 
-// person is the number whose data is exported or erased.
+// person is the number whose data is exported or erased, and what has the data: run opens it.
 type person struct {
 	p               *cli.Program
 	number, account string

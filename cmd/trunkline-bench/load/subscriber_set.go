@@ -16,8 +16,8 @@ type Load struct {
 
 	ctx       context.Context // ends with the load
 	cancel    context.CancelFunc
-	running   sync.WaitGroup
-	dialSlots chan struct{} // held during a connection attempt
+	running   sync.WaitGroup // its goroutines
+	dialSlots chan struct{}  // held during a connection attempt
 
 	mu         sync.Mutex
 	workerErrs error          // of a socketReader
