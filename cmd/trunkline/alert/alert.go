@@ -77,7 +77,8 @@ func list(p *cli.Program) *cobra.Command {
 func cells(a figures.Alert) []string {
 	about := cmp.Or(a.QueueID, a.AgentID, a.Feed)
 	return []string{
-		formatTime(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)), cli.Printable(string(a.Metric)),
+		formatTime(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)),
+		cli.Printable(string(a.Metric)),
 		strconv.FormatFloat(a.Value, 'f', -1, 64), formatTime(a.EndedAt),
 	}
 }
