@@ -21,7 +21,7 @@ type Verification struct {
 // PrunedError reports that a known head is among the entries that were deleted, and that
 // retention does not explain it.
 type PrunedError struct {
-	Head, PrunedSeq int64
+	Head, PrunedSeq int64 // numbers of the known head, and of the newest deleted entry
 	Reason          string
 }
 
@@ -33,7 +33,7 @@ func (p *PrunedError) Error() string {
 type BrokenError struct {
 	Seq     int64
 	ID      string // "" for a missing entry
-	Missing bool
+	Missing bool   // else it was changed
 }
 
 func (b *BrokenError) Error() string {

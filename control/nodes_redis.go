@@ -49,7 +49,7 @@ const sendTimeout = 12 * time.Second
 // RedisNodes sends actions between nodes over Redis.
 type RedisNodes struct {
 	Client   redis.UniversalClient
-	Prefix   string
+	Prefix   string   // of the channels
 	Node     string   // of this process
 	Feeds    Feeds    // nil: this process has none
 	Statuses Statuses // nil: no process has any

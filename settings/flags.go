@@ -66,8 +66,8 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 // and the environment first. A list can be set by several flags.
 type flagValue struct {
 	leaf  leaf
-	text  string
-	isSet bool
+	text  string // the default, until it is set
+	isSet bool   // on the command line
 }
 
 func (v *flagValue) Set(text string) error {

@@ -46,7 +46,7 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 
 // fileReader sets settings from YAML nodes and collects the problems.
 type fileReader struct {
-	name     string
+	name     string // of the file, for problems
 	problems setting.Problems
 }
 

@@ -89,7 +89,7 @@ func TestBehaviour(t *testing.T) {
 			tokens: "token1", fails: "ProtocolError"},
 		{name: "stops at an event without an id",
 			streams: []script{{events: []string{`data: {"type":"x"}`}, stay: true}},
-			tokens: "token1", fails: "ProtocolError"},
+			tokens:  "token1", fails: "ProtocolError"},
 		{name: "ignores comments, and joins the lines of an event", streams: []script{
 			{events: []string{":", ": hello", "data: {\"id\":\ndata:\"a\"}", "data: {\"id\":\r\ndata: \"end\"}\r"},
 				stay: true},

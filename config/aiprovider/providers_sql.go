@@ -13,10 +13,10 @@ import (
 type row struct {
 	id, accountID, name, audioFormat, url string
 
-	headerNames sql.NullString
-	sealed      string
+	headerNames sql.NullString // JSON array; NULL: no headers were sent
+	sealed      string         // sealedSecrets; "": none
 	extensions  sql.NullBool
-	fallback    string
+	fallback    string // "": not sent
 
 	protocol  string // "": not sent
 	mode      string // "": not sent

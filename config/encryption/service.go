@@ -139,7 +139,7 @@ func updateFault(err error) error {
 // Key is one version of an account's key and salt. Never log it.
 type Key struct {
 	ID      string
-	Version int64
+	Version int64 // from 1
 	Key     string
 	Salt    string
 }
