@@ -15,11 +15,11 @@ import (
 // administrator of its account on its own call.
 type platformControl struct {
 	tree    func() *identity.Tree
-	control actor // nil until it is built, and without feeds
+	control actionService // nil until it is built, and without feeds
 }
 
-// actor acts on calls; *control.Service implements it.
-type actor interface {
+// actionService does actions on calls; *control.Service implements it.
+type actionService interface {
 	// Act does an action and returns its id once the platform has taken it. The error is fault.KindNotFound for a
 	// call that no feed knows.
 	Act(ctx context.Context, r control.Request) (id string, err error)

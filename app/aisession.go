@@ -51,7 +51,7 @@ func buildAISessions(b *base, phones *phones, admission *origination.Admission, 
 	}
 
 	ai.sessions, err = aisession.New(s, aisession.Deps{
-		Providers: b.secrets.providers,
+		Providers: b.sealedStores.providers,
 		Publisher: ownEventPublisher{b.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession",
 			b.tracer},
 		Announcements: aisession.NewRedisAnnouncements(b.redis, b.settings.Redis.KeyPrefix),
@@ -71,7 +71,7 @@ func buildAISessions(b *base, phones *phones, admission *origination.Admission, 
 	b.lifecycle.addRun("listeners", ai.listeners.Run)
 	if phones != nil {
 		calls := sipcall.New(
-			sipcall.Deps{Sessions: ai.sessions, Providers: b.secrets.providers, Ports: phones.ports,
+			sipcall.Deps{Sessions: ai.sessions, Providers: b.sealedStores.providers, Ports: phones.ports,
 				MayCall: b.canUseProvider, Admission: phoneAdmission{admission},
 				Encryption: sip.Encryption(b.settings.SIP.Server.SRTP), Recorder: ai.recorders, Log: b.log})
 		phones.server.Handle(localcall.Prefix, calls)
@@ -100,7 +100,7 @@ func buildAISessions(b *base, phones *phones, admission *origination.Admission, 
 // newListeners returns what has providers listen to calls: of this process, unless sessions is nil, and of other nodes.
 func newListeners(b *base, sessions *aisession.Service, platform aisession.Platform) *listening.Listeners {
 	return listening.New(listening.Deps{
-		Sessions: sessions, Providers: b.secrets.providers, MayUse: b.canUseProvider, Platform: platform,
+		Sessions: sessions, Providers: b.sealedStores.providers, MayUse: b.canUseProvider, Platform: platform,
 		Audit: b.audit,
 		Nodes: &redisclient.HolderRequests[listening.StartRequest]{Client: b.redis,
 			Channel: b.settings.Redis.KeyPrefix + "aisession:listeners", Log: b.log},
@@ -110,7 +110,7 @@ func newListeners(b *base, sessions *aisession.Service, platform aisession.Platf
 // buildListeningRules builds what has providers listen to the calls of their queues. Every node with actions on
 // calls runs it; an action is sent once.
 func buildListeningRules(b *base, roster listening.Roster, platform aisession.Platform) {
-	rules := listening.NewQueueRules(listening.QueueRulesDeps{Rules: b.secrets.providers, Roster: roster,
+	rules := listening.NewQueueRules(listening.QueueRulesDeps{Rules: b.sealedStores.providers, Roster: roster,
 		Platform: platform, Log: b.log})
 	b.lifecycle.addRun("listening rules", rules.Run)
 }

@@ -62,14 +62,14 @@ type process struct {
 // base is what all roles use. openBase sets the fields in their order; they do not change afterwards.
 type base struct {
 	*process
-	db       *sqldb.DB
-	redis    redis.UniversalClient
-	cluster  *kafka.Cluster
-	audit    *audit.Log
-	keys     *masterkey.Keyring
-	secrets  secrets
-	limiter  *identity.RedisLimiter
-	identity *identity.Service
+	db           *sqldb.DB
+	redis        redis.UniversalClient
+	cluster      *kafka.Cluster
+	audit        *audit.Log
+	keys         *masterkey.Keyring
+	sealedStores sealedStores
+	limiter      *identity.RedisLimiter
+	identity     *identity.Service
 }
 
 // New opens the configured backends and builds the packages. Each registers with the lifecycle, and they end
@@ -165,7 +165,7 @@ func (p *process) hasLogins() bool {
 	return p.hasRole(settings.RoleAPI) || p.hasRole(settings.RoleFanout)
 }
 
-// openBase opens the backends, which are closed last, then the audit log, the secrets and the directory.
+// openBase opens the backends, which are closed last, then the audit log, the sealed stores and the directory.
 func openBase(ctx context.Context, p *process) (_ *base, err error) {
 	b := &base{process: p}
 	b.db, err = openDatabase(ctx, p)
@@ -193,7 +193,7 @@ func openBase(ctx context.Context, p *process) (_ *base, err error) {
 		return nil, fmt.Errorf("master keys: %w", err)
 	}
 
-	b.secrets, err = openSecrets(ctx, b)
+	b.sealedStores, err = openSealedStores(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +207,8 @@ func openBase(ctx context.Context, p *process) (_ *base, err error) {
 	return b, err
 }
 
-// roles are the parts of the node's roles that others use, nil without their role.
-type roles struct {
+// roleParts are the parts of the node's roles that others use, nil without their role.
+type roleParts struct {
 	queueConfigs *stats.QueueConfigs
 	figures      *figures.Store
 	feedStates   *feedReader
@@ -223,7 +223,7 @@ type roles struct {
 
 // buildRoles builds the components of the node's roles. They are connected here only: each builder
 // takes what it needs as parameters.
-func buildRoles(ctx context.Context, b *base) (*roles, error) {
+func buildRoles(ctx context.Context, b *base) (*roleParts, error) {
 	b.lifecycle.addRunFirst("topics", b.ensureTopics)
 	b.lifecycle.addRun("partitions", b.keepTopics)
 	queueConfigs := buildQueueConfigs(b)
@@ -256,7 +256,7 @@ func buildRoles(ctx context.Context, b *base) (*roles, error) {
 		return nil, err
 	}
 
-	index, err := buildReports(ctx, b)
+	index, err := buildCallRecordIndex(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -300,8 +300,9 @@ func buildRoles(ctx context.Context, b *base) (*roles, error) {
 		buildListeningRules(b, subscribers, platform)
 	}
 
-	built := &roles{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates, subscribers: subscribers,
-		ingest: in, index: index, recordings: recordings, ai: ai, calls: calls, control: controls}
+	built := &roleParts{queueConfigs: queueConfigs, figures: figureStore, feedStates: feedStates,
+		subscribers: subscribers, ingest: in, index: index, recordings: recordings, ai: ai, calls: calls,
+		control: controls}
 	if b.hasRole(settings.RoleAPI) {
 		err = buildPurge(ctx, b, built)
 	}

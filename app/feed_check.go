@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/identity"
 	"trunkline/ingest/feed"
@@ -66,20 +69,20 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 
 // beginCheck returns fault.KindLimited while the feed is being checked, and for checkPause after.
 func (s *feedReader) beginCheck(name string, now time.Time) error {
-	s.checks.Lock()
-	defer s.checks.Unlock()
-	wait := s.busy[name].Sub(now)
+	s.checkMu.Lock()
+	defer s.checkMu.Unlock()
+	wait := s.nextCheckAt[name].Sub(now)
 	if wait > 0 {
 		return fault.Limited(wait, "The feed is being checked, or was just now")
 	}
-	s.busy[name] = now.Add(3 * checkWait) // longer than a check
+	s.nextCheckAt[name] = now.Add(3 * checkWait) // longer than a check
 	return nil
 }
 
 func (s *feedReader) endCheck(name string) {
-	s.checks.Lock()
-	defer s.checks.Unlock()
-	s.busy[name] = time.Now().Add(checkPause)
+	s.checkMu.Lock()
+	defer s.checkMu.Unlock()
+	s.nextCheckAt[name] = time.Now().Add(checkPause)
 }
 
 // hideForeignEvent removes what an event tells, names included, unless it is the account's or of one
@@ -95,4 +98,18 @@ func hideForeignEvent(tree *identity.Tree, account string, result *feed.CheckRes
 		return
 	}
 	result.Event = &feed.CheckedEvent{Format: result.Event.Format}
+}
+
+// CheckFeed connects to a feed's platform as feed.Check does. The error is that of the feed's settings.
+func CheckFeed(ctx context.Context, directory *identity.Directory, cfg feed.Config, wait time.Duration,
+	log *slog.Logger) (*feed.CheckResult, error) {
+	cfg.SyncAccounts = false // a check has no side effects
+	accounts := FeedDirectory{directory}
+	platform, err := FeedPlatform(directory)(cfg, feed.Deps{
+		Accounts: feed.NewAccounts(cfg, accounts), Metrics: prometheus.NewRegistry(), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return feed.Check(ctx, cfg, platform, accounts, wait), nil
 }

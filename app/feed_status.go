@@ -22,8 +22,8 @@ type feedReader struct {
 	log       *slog.Logger
 	changes   *sqldb.ChangeWatch // of FeedStates, since it found no feed
 
-	checks sync.Mutex
-	busy   map[string]time.Time // by feed: no check begins before
+	checkMu     sync.Mutex           // guards nextCheckAt
+	nextCheckAt map[string]time.Time // by feed: no check begins before
 }
 
 func newFeedReader(ctx context.Context, b *base) (*feedReader, error) {
@@ -33,7 +33,7 @@ func newFeedReader(ctx context.Context, b *base) (*feedReader, error) {
 	}
 	return &feedReader{
 		store: store, directory: b.identity.Directory, partition: b.accountPartition, feeds: b.settings.Feeds,
-		log: b.log, changes: b.db.WatchChanges(), busy: map[string]time.Time{},
+		log: b.log, changes: b.db.WatchChanges(), nextCheckAt: map[string]time.Time{},
 	}, nil
 }
 

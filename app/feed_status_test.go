@@ -59,7 +59,7 @@ func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
 	return &feedReader{
 		store: store, directory: directory, log: slog.New(slog.DiscardHandler),
 		partition: func(_ context.Context, account string) (int, error) { return len(account), nil },
-		changes:   db.WatchChanges(), busy: map[string]time.Time{},
+		changes:   db.WatchChanges(), nextCheckAt: map[string]time.Time{},
 	}, db
 }
 
@@ -113,43 +113,5 @@ func TestAnAccountSeesTheFeedsOfItsOwnTree(t *testing.T) {
 		if err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s sees %q, %v, want %q", account, names, err, want)
 		}
-	}
-}
-
-func TestWhoMayCheckAFeed(t *testing.T) {
-	s, db := newTestFeedReader(t)
-	putFeed(t, db, "north", "node-1", feed.StateConnected, "acme-north")
-	putFeed(t, db, "shared", "node-1", feed.StateConnected)
-	putFeed(t, db, "elsewhere", "node-2", feed.StateConnected, "acme")
-	s.feeds = []feed.Config{ // nothing listens there
-		{Name: "north", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1,
-			TimeZone: "UTC", Account: "acme-north"},
-		{Name: "shared", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1,
-			TimeZone: "UTC"},
-	}
-
-	check := func(account, name string) fault.Kind {
-		t.Helper()
-		_, err := s.CheckFeed(t.Context(), account, name)
-		return fault.KindOf(err)
-	}
-
-	for _, c := range []struct {
-		account, name string
-		want          fault.Kind
-	}{
-		{"acme", "no-such", fault.KindNotFound},
-		{"other", "north", fault.KindNotFound}, // as one that does not exist
-		{"acme", "shared", fault.KindForbidden},
-		{"acme", "elsewhere", fault.KindUnavailable},
-	} {
-		if got := check(c.account, c.name); got != c.want {
-			t.Errorf("%s checks %s: %q, want %q", c.account, c.name, got, c.want)
-		}
-	}
-
-	result, err := s.CheckFeed(t.Context(), "acme", "north")
-	if err != nil || result == nil || result.OK {
-		t.Errorf("a check of a platform that is away: %+v, %v", result, err)
 	}
 }

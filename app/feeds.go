@@ -3,10 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/identity"
 	"trunkline/ingest/feed"
@@ -35,20 +31,6 @@ func FeedPlatform(directory *identity.Directory) feed.Constructor {
 
 		return construct(cfg, deps)
 	}
-}
-
-// CheckFeed connects to a feed's platform as feed.Check does. The error is that of the feed's settings.
-func CheckFeed(ctx context.Context, directory *identity.Directory, cfg feed.Config, wait time.Duration,
-	log *slog.Logger) (*feed.CheckResult, error) {
-	cfg.SyncAccounts = false // a check has no side effects
-	accounts := FeedDirectory{directory}
-	platform, err := FeedPlatform(directory)(cfg, feed.Deps{
-		Accounts: feed.NewAccounts(cfg, accounts), Metrics: prometheus.NewRegistry(), Log: log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return feed.Check(ctx, cfg, platform, accounts, wait), nil
 }
 
 // buildFeeds builds the feeds. Readiness does not depend on their platforms.

@@ -19,7 +19,7 @@ import (
 
 // newHandler returns the handler of the public listener: the API with the routes of the node's roles, and the
 // board.
-func newHandler(b *base, r *roles) (http.Handler, error) {
+func newHandler(b *base, r *roleParts) (http.Handler, error) {
 	deps := api.Deps{Auth: b.identity.Tokens, Accounts: b.identity.Directory, Ingest: r.ingest, Tracer: b.tracer}
 	// A nil pointer in an interface would not be nil, and its routes would exist.
 	if r.calls != nil {
@@ -39,7 +39,7 @@ func newHandler(b *base, r *roles) (http.Handler, error) {
 	sessions := r.ai.sessions
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
-			b.log), b.secrets.providers
+			b.log), b.sealedStores.providers
 		deps.AICalls = sessions
 	}
 
@@ -50,7 +50,7 @@ func newHandler(b *base, r *roles) (http.Handler, error) {
 	if b.hasRole(settings.RoleAPI) {
 		deps.Portal, deps.Sessions = b.identity.Credentials, b.identity.Tokens
 		deps.Directory, deps.OTPs, deps.Audit = b.identity.Directory, b.identity.Credentials, b.audit
-		deps.Encryption = b.secrets.encryption
+		deps.Encryption = b.sealedStores.encryption
 		deps.Recordings = r.recordings.service
 		deps.RecordingPolicies = r.recordings.policies
 		deps.Roster = r.subscribers
@@ -60,8 +60,8 @@ func newHandler(b *base, r *roles) (http.Handler, error) {
 		deps.Abandoned = r.figures
 		deps.Feeds = r.feedStates
 		deps.DeadLetters = newDeadLetters(b)
-		deps.AIProviders, deps.AIOpener = b.secrets.providers, b.secrets.providers
-		deps.Webhooks, deps.Explain = b.secrets.webhooks, newExplain(b, r.subscribers)
+		deps.AIProviders, deps.AIOpener = b.sealedStores.providers, b.sealedStores.providers
+		deps.Webhooks, deps.Explain = b.sealedStores.webhooks, newExplain(b, r.subscribers)
 	}
 
 	board, err := buildBoard()
@@ -105,7 +105,7 @@ func newExplain(b *base, subscribers *fanout.Fanout) *explain.Service {
 		subscribers = nil
 	}
 	return &explain.Service{
-		Log: b.cluster, Webhooks: b.secrets.webhooks, Accounts: b.identity.Directory,
+		Log: b.cluster, Webhooks: b.sealedStores.webhooks, Accounts: b.identity.Directory,
 		Connections: fanout.Explainer{Local: subscribers, Peers: b.peers(), Log: b.log},
 	}
 }

@@ -155,7 +155,7 @@ func (e callEventPublisher) Publish(ctx context.Context, events ...origination.E
 // topics, like those of every platform.
 type platformPublisher struct {
 	producer *kafka.Producer
-	source   string
+	source   string // the records' header, as "sip"
 }
 
 // PublishCDR implements simulator.Records.

@@ -24,7 +24,7 @@ func rawRecord(topic, format, source, accountID string, value []byte) kafka.Reco
 // channel.
 type ownEventPublisher struct {
 	producer *kafka.Producer
-	source   string
+	source   string // the records' header, as "recordings"
 	tracer   *tracing.Tracer
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 // buildPurge builds the job that purges deleted accounts.
-func buildPurge(ctx context.Context, b *base, r *roles) error {
+func buildPurge(ctx context.Context, b *base, r *roleParts) error {
 	purge, err := backend.Purge(ctx, b.settings, b.db, b.identity.Directory, backend.Purged{
-		Recordings: r.recordings.service, Policies: r.recordings.policies, Encryption: b.secrets.encryption,
-		Providers: b.secrets.providers, Webhooks: b.secrets.webhooks, Index: r.index, Figures: r.figures,
+		Recordings: r.recordings.service, Policies: r.recordings.policies, Encryption: b.sealedStores.encryption,
+		Providers: b.sealedStores.providers, Webhooks: b.sealedStores.webhooks, Index: r.index, Figures: r.figures,
 		QueueConfigs: r.queueConfigs,
 	}, b.log)
 	if err != nil {

@@ -71,7 +71,7 @@ func closeListener(l net.Listener) error {
 type httpServer struct {
 	*http.Server
 	listener net.Listener
-	tls      bool
+	tls      bool // serve TLS, by the Server's TLSConfig
 }
 
 func (s *httpServer) serve() error {

@@ -13,7 +13,7 @@ import (
 type sipDirectory struct {
 	directory     *identity.Directory
 	credentials   *identity.Credentials
-	defaultDomain string
+	defaultDomain string // setting sip.default_domain; "": none
 }
 
 // SIPUser implements sip.Directory. A phone whose domain is this server's address, or

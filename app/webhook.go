@@ -36,7 +36,7 @@ func buildWebhooks(b *base) {
 	if !b.hasRole(settings.RoleAPI) {
 		return
 	}
-	deliverer := webhook.NewDeliverer(b.secrets.webhooks, webhook.DelivererConfig{Accounts: b.identity.Directory},
+	deliverer := webhook.NewDeliverer(b.sealedStores.webhooks, webhook.DelivererConfig{Accounts: b.identity.Directory},
 		b.registry, b.log)
 	b.lifecycle.addRun("webhooks", deliverer.Run)
 }

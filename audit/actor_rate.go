@@ -16,8 +16,8 @@ const rateWindow = time.Minute
 // can fill the disk.
 type actorRates struct {
 	mu     sync.Mutex
-	window time.Time // begin of the current minute
-	counts map[string]int
+	window time.Time      // begin of the current minute
+	counts map[string]int // entries by actor, refusals under "refused " and the actor
 }
 
 // add counts n entries of an actor. It returns the time until the next minute, and counts

@@ -10,7 +10,7 @@ import (
 // Caller identifies the client of a request.
 type Caller struct {
 	Actor   string // as in Entry
-	Address string
+	Address string // IP address; "" for a local action
 }
 
 // CommandCaller returns the caller for actions of a management command: the system user

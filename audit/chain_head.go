@@ -8,10 +8,10 @@ import (
 
 // head is the state of the chain.
 type head struct {
-	seq        int64
+	seq        int64 // number of the newest entry; 0: none
 	hash       string
-	prunedSeq  int64 // number of the newest entry that retention deleted
-	prunedHash string
+	prunedSeq  int64  // number of the newest entry that retention deleted
+	prunedHash string // of that entry
 }
 
 const headColumns = `seq, hash, pruned_seq, pruned_hash`

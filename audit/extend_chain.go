@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	chainBatch = 1000 // entries chained in one transaction
-	maxBatches = 100  // in one call of ChainPending or publishChain, so that Run does its other work too
+	chainBatchEntries = 1000 // moved in one transaction
+	maxBatchesPerCall = 100  // in one call of ChainPending or publishChain, so that Run does its other work too
 )
 
 var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address", "action", "target", "outcome", "prev",
@@ -18,7 +18,7 @@ var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address",
 
 // ChainPending moves the pending entries into the chain.
 func (l *Log) ChainPending(ctx context.Context) error {
-	for range maxBatches {
+	for range maxBatchesPerCall {
 		var pending int
 		err := l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM audit_pending`).Scan(&pending)
 		if err != nil {
@@ -56,7 +56,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		}
 
 		rows, err := tx.QueryContext(ctx, `DELETE FROM audit_pending WHERE id IN
-			(SELECT id FROM audit_pending ORDER BY at, id LIMIT $1) RETURNING `+entryColumns, chainBatch)
+			(SELECT id FROM audit_pending ORDER BY at, id LIMIT $1) RETURNING `+entryColumns, chainBatchEntries)
 		chained, err = sqldb.Collect(rows, err, "taking pending audit entries",
 			func(scan sqldb.ScanFunc) (ChainEntry, error) {
 				e, err := scanEntry(scan)

@@ -83,11 +83,11 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// waitFor waits until is returns true.
-func waitFor(t testing.TB, what string, is func() bool) {
+// waitFor waits until met returns true.
+func waitFor(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if is() {
+		if met() {
 			return
 		}
 	}

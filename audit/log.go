@@ -40,11 +40,11 @@ type Log struct {
 	publisher     Publisher
 	metrics       *metrics
 	log           *slog.Logger
-	wake          chan struct{} // signals that entries are pending; capacity 1
+	wake          chan struct{} // tells Run that entries are pending; capacity 1
 	recentReports recentReports
 	rates         actorRates
-	storing       rounds.Queue[entryGroup]
-	queuedReports atomic.Int64 // entries in storing without a waiting caller
+	storing       rounds.Queue[entryGroup] // entries that are to be inserted as pending
+	queuedReports atomic.Int64             // entries in storing without a waiting caller
 }
 
 // New migrates the tables. Run extends the chain; without it entries are pending until

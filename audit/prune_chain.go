@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	pruneBatch      = 5000 // entries deleted in one transaction
-	maxPruneBatches = 200  // transactions in one call of Prune
+	pruneBatchEntries = 5000 // entries deleted in one transaction
+	maxPruneBatches   = 200  // transactions in one call of Prune
 )
 
 // Prune deletes the oldest entries of the chain whose retention has ended. It stores the
@@ -28,7 +28,7 @@ func (l *Log) Prune(ctx context.Context) error {
 			return err
 		}
 
-		if n < pruneBatch {
+		if n < pruneBatchEntries {
 			return nil
 		}
 	}
@@ -45,7 +45,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			return err
 		}
 
-		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
+		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatchEntries)
 		last := h.lastPruned()
 
 		newest := int64(0) // time of the newest entry to delete

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	publishBatch = 500
-	publishLease = 30 * time.Second
+	publishBatchEntries = 500
+	publishLease        = 30 * time.Second
 )
 
 // publishChain publishes the entries of the chain that are not on the topic yet. A lease
 // ensures that one node at a time publishes. If that node fails in between, another one
 // publishes some entries again.
 func (l *Log) publishChain(ctx context.Context) error {
-	for range maxBatches {
+	for range maxBatchesPerCall {
 		seq, acquired, err := l.acquireTopicLease(ctx)
 		if err != nil || !acquired {
 			return err
 		}
 
-		entries, err := l.entriesAfter(ctx, seq, publishBatch)
+		entries, err := l.entriesAfter(ctx, seq, publishBatchEntries)
 		if err == nil && len(entries) > 0 {
 			// Not for longer than the lease, after which another node publishes.
 			publishCtx, cancel := context.WithTimeout(ctx, publishLease)
@@ -36,7 +36,7 @@ func (l *Log) publishChain(ctx context.Context) error {
 		}
 
 		err = errors.Join(err, l.releaseTopicLease(ctx, seq))
-		if err != nil || len(entries) < publishBatch {
+		if err != nil || len(entries) < publishBatchEntries {
 			return err
 		}
 	}

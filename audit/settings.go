@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Settings holds the settings of the audit log.
+// Settings are the process's settings of the audit log, of the group audit.
 type Settings struct {
 	Retention time.Duration `yaml:"retention" doc:"how long entries of the audit log are kept"`
 	Topic     bool          `yaml:"topic" doc:"also write the entries of the audit log to the topic audit"`

@@ -21,7 +21,7 @@ type Verification struct {
 // PrunedError reports that a known head is among the entries that were deleted, and that
 // retention does not explain it.
 type PrunedError struct {
-	Head, PrunedSeq int64
+	Head, PrunedSeq int64 // numbers of the known head, and of the newest deleted entry
 	Reason          string
 }
 
@@ -33,7 +33,7 @@ func (p *PrunedError) Error() string {
 type BrokenError struct {
 	Seq     int64
 	ID      string // "" for a missing entry
-	Missing bool
+	Missing bool   // else it was changed
 }
 
 func (b *BrokenError) Error() string {
@@ -49,7 +49,7 @@ type KnownHead struct {
 	Hash string
 }
 
-const verifyBatch = 2000
+const verifyBatchEntries = 2000
 
 // Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
 // first entry that was changed or is missing, or that differs from known (zero for no
@@ -65,7 +65,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	previous := head.lastPruned()
 	v := Verification{First: previous.seq + 1, Last: head.seq, Hash: head.hash}
 	for previous.seq < head.seq {
-		batch, err := l.entriesAfter(ctx, previous.seq, verifyBatch)
+		batch, err := l.entriesAfter(ctx, previous.seq, verifyBatchEntries)
 		if err != nil {
 			return Verification{}, err
 		}
@@ -93,7 +93,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 			}
 		}
 
-		if len(batch) < verifyBatch && previous.seq < head.seq {
+		if len(batch) < verifyBatchEntries && previous.seq < head.seq {
 			return Verification{}, &BrokenError{Seq: previous.seq + 1, Missing: true}
 		}
 

@@ -26,7 +26,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		target += " ai_provider:" + r.ProviderID
 	}
 
-	newEntry := func() audit.Entry {
+	newAuditEntry := func() audit.Entry {
 		return s.audit.Entry(ctx, auditAction(r), r.Account.ID, target+" "+string(r.Action))
 	}
 	defer func() {
@@ -38,7 +38,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		s.metrics.WithLabelValues(string(r.Action), outcome).Inc()
 		unknownLeg := r.ServesCall && fault.KindOf(err) == fault.KindNotFound
 		if err != nil && !unknownLeg {
-			entry := newEntry() // one of its own, also where the start was recorded: the platform has refused
+			entry := newAuditEntry() // one of its own, also where the start was recorded: the platform has refused
 			entry.Outcome = outcome
 			s.audit.Report(context.WithoutCancel(ctx), entry)
 		}
@@ -54,7 +54,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	}
 
 	// Nobody acts without an entry: it is durable before the command leaves.
-	if err := s.audit.Record(ctx, newEntry()); err != nil {
+	if err := s.audit.Record(ctx, newAuditEntry()); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
 
@@ -103,13 +103,13 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		[]byte(strings.Join(
 			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination,
 				r.ProviderID}, "\x00")))
-	request := hex.EncodeToString(hash[:])
+	requestHash := hex.EncodeToString(hash[:])
 
 	// A repeated request gets the first one's answer, whatever the state of the agent or call has become since.
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 		if err == nil {
-			return earlier, true, sameRequest(earlier, request)
+			return earlier, true, sameRequest(earlier, requestHash)
 		}
 		if fault.KindOf(err) != fault.KindNotFound {
 			return nil, false, err
@@ -121,7 +121,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, err
 	}
 
-	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command,
+	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, RequestHash: requestHash, Command: *command,
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
@@ -142,11 +142,12 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, err
 	}
 
-	return earlier, true, sameRequest(earlier, request)
+	return earlier, true, sameRequest(earlier, requestHash)
 }
 
-func sameRequest(earlier *action, request string) error {
-	if earlier.Request != request {
+// sameRequest returns fault.KindConflict if an action was asked for by another request than that of the hash.
+func sameRequest(earlier *action, requestHash string) error {
+	if earlier.RequestHash != requestHash {
 		return fault.Conflict("The Idempotency-Key was used for another action")
 	}
 	return nil

@@ -19,9 +19,9 @@ type Request struct {
 	CallID  string // or origination_call_id
 	Action  feed.Action
 
-	QueueID     string
-	Reason      string
-	Destination string
+	QueueID     string // of join, leave and login
+	Reason      string // of a break
+	Destination string // of a transfer
 	Key         string // Idempotency-Key; "" for none
 
 	// ServesCall is true for an action of an AI provider on a call that it is connected to. The limit of actions

@@ -27,24 +27,24 @@ const (
 
 // action is a stored action.
 type action struct {
-	ID        string
-	AccountID string
-	Actor     string
-	Request   string
-	Command   storedCommand
-	State     State
-	EventID   string
-	Message   string
-	Kind      fault.Kind
-	CreatedAt time.Time
-	ChangedAt time.Time
-	Announced State
+	ID          string
+	AccountID   string // of the agent or call
+	Actor       string // who asked, as in the audit log
+	RequestHash string // of what was asked: an Idempotency-Key stands for the same request only
+	Command     storedCommand
+	State       State
+	EventID     string     // of the event that confirmed it; ""
+	Message     string     // why it was refused or is unconfirmed; ""
+	Kind        fault.Kind // of a refusal, for a repeat's answer; ""
+	CreatedAt   time.Time
+	ChangedAt   time.Time // when it got its state
+	Announced   State     // the last state of which an event was published
 }
 
 // storedCommand is what confirmation and another node need of an action.
 type storedCommand struct {
 	feed.Command
-	Feed   string      `json:"feed"`
+	Feed   string      `json:"feed"` // "" for a call of our own
 	Before entryBefore `json:"before"`
 	// PhoneAccount is the account of the user whose phone listens: that of the call, or one above it.
 	PhoneAccount string `json:"phone_account,omitempty"`
@@ -62,7 +62,7 @@ const columns = `id, account_id, actor, request, command, state, event_id, messa
 func (a *action) scan(scan sqldb.ScanFunc) error {
 	var command string
 	var created, changed int64
-	if err := scan(&a.ID, &a.AccountID, &a.Actor, &a.Request, &command, &a.State, &a.EventID, &a.Message, &a.Kind,
+	if err := scan(&a.ID, &a.AccountID, &a.Actor, &a.RequestHash, &command, &a.State, &a.EventID, &a.Message, &a.Kind,
 		&created, &changed, &a.Announced); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
 			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced, target)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7, $9) ON CONFLICT DO NOTHING`,
-			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command),
+			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.RequestHash, string(command),
 			string(Asked), now, a.Command.target())
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, erro
 // entriesOf returns the agents or calls that a request may mean. With a call come the agents that have it, whose queues
 // tell who sees it, and the leg that tells whether it is held.
 func (s *Service) entriesOf(ctx context.Context, r Request) (map[state.Key]*state.Entry, error) {
-	entries, err := s.roster.SearchEntries(ctx, r.Account.ID, r.names)
+	entries, err := s.roster.SearchEntries(ctx, r.Account.ID, r.matches)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func (s *Service) entriesOf(ctx context.Context, r Request) (map[state.Key]*stat
 	return entries, err
 }
 
-// names reports whether the request names the agent or the call, which has not ended.
-func (r *Request) names(e *state.Entry) bool {
+// matches reports whether an entry is what the request names: its agent, or its call, which has not ended.
+func (r *Request) matches(e *state.Entry) bool {
 	switch e.Kind {
 	case state.Agent:
 		return r.AgentID == e.ID
@@ -143,7 +143,7 @@ func agentsOf(e *state.Entry) []string { return append([]string{e.AgentID}, e.Ri
 // does not see, fault.KindForbidden for a queue that is not the caller's.
 func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
 	visibility := r.Caller.Visibility()
-	memberOf := func(account, agent string) string {
+	queuesOf := func(account, agent string) string {
 		known := entries[state.Key{Account: account, Kind: state.Agent, ID: agent}]
 		if known == nil {
 			return ""
@@ -153,10 +153,10 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 
 	for key, e := range entries {
 		switch {
-		case !r.names(e):
+		case !r.matches(e):
 		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
 		case key.Kind == state.Agent:
-			if !visibility.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
+			if !visibility.Admits(e.AccountID, e.ID, "", queuesOf(e.AccountID, e.ID)) {
 				continue
 			}
 			if r.QueueID != "" && visibility.Role() == identity.RoleSupervisor && !visibility.SeesQueue(r.QueueID) {
@@ -166,7 +166,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			return e, nil
 		default:
 			for _, agent := range agentsOf(e) {
-				if visibility.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
+				if visibility.Admits(e.AccountID, agent, e.QueueID, queuesOf(e.AccountID, agent)) {
 					return e, nil
 				}
 			}

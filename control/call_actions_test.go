@@ -42,7 +42,7 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 				must(t, err)
 				put("leg", step.becomes)
 
-				if s := w.end(action, 0); s.State != Confirmed {
+				if s := w.statusAfter(action, 0); s.State != Confirmed {
 					t.Errorf("%s: %+v", step.action, s)
 				}
 			}
@@ -109,12 +109,12 @@ func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
 			}
 
 			must(t, err)
-			if s := w.end(id, 0); s.State != Accepted {
+			if s := w.statusAfter(id, 0); s.State != Accepted {
 				t.Errorf("before its end: %+v", s)
 			}
 
 			own.ended = true
-			if s := w.end(id, 0); s.State != Confirmed {
+			if s := w.statusAfter(id, 0); s.State != Confirmed {
 				t.Errorf("after its end: %+v", s)
 			}
 			if _, err := w.actAs(admin, r); fault.KindOf(err) != fault.KindConflict {
@@ -143,12 +143,12 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	phone("desk", event.Ringing) // two phones have the extension
 	phone("softphone", event.Ringing)
 
-	if s := w.end(id, 0); s.State != Accepted {
+	if s := w.statusAfter(id, 0); s.State != Accepted {
 		t.Errorf("while the phones ring: %+v", s)
 	}
 
 	phone("softphone", event.Talking)
-	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
+	if s := w.statusAfter(id, 0); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("listening: %+v", s)
 	}
 	if w.asked != "group" {
@@ -159,7 +159,7 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	must(t, err)
 	w.call("call-1", "sales@x", "", event.Waiting)
 
-	if s := w.end(id, 0); s.State != Confirmed {
+	if s := w.statusAfter(id, 0); s.State != Confirmed {
 		t.Errorf("transfer: %+v", s)
 	}
 	if !slices.ContainsFunc(w.events, func(e string) bool { return len(e) > 0 }) {
@@ -192,7 +192,7 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 		w.sent[1].QueueID != "support@x" || w.sent[1].AgentID != "1001@x" {
 		t.Errorf("%s and %s, sent %+v", id, again, w.sent)
 	}
-	if s := w.end(id, 0); s.State != Confirmed {
+	if s := w.statusAfter(id, 0); s.State != Confirmed {
 		t.Errorf("its end: %+v", s)
 	}
 

@@ -34,8 +34,8 @@
 //   - service.go, metrics.go: the service, metrics
 //   - action_request.go, act.go, build_command.go: a request, its way to the platform, the agent or call
 //     and the command
-//   - check_state.go, follow_actions.go, action_status.go: what the state permits and which event shows
-//     that an action was done, the end of an action, what clients see
+//   - check_state.go, confirming_event.go, follow_actions.go, action_status.go: what the state permits, which
+//     event shows that an action was done, the end of an action, what clients see
 //   - nodes_redis.go: the way to another node
 //   - actions_sql.go: the rows
 package control

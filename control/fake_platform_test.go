@@ -35,11 +35,11 @@ type world struct {
 	refusal error                // of the platform
 	after   func(c feed.Command) // what the platform does
 	events  []string
-	lost    error  // of the way to the node
-	unread  error  // of the state
-	looked  func() // called by each look at the clock, if set
-	asked   string // the account of the last look at the entries
-	wait    time.Duration
+	lost    error         // of the way to the node
+	unread  error         // of the state
+	looked  func()        // called by each look at the clock, if set
+	asked   string        // the account of the last look at the entries
+	wait    time.Duration // of the limiter: 0 allows the action
 }
 
 func newWorld(t *testing.T) *world {
@@ -173,8 +173,8 @@ func (w *world) actAs(by *identity.Principal, r Request) (string, error) {
 	return w.service.Act(w.t.Context(), r)
 }
 
-// end runs the watch once, after a time.
-func (w *world) end(id string, after time.Duration) *Status {
+// statusAfter lets time pass, runs the watch once, and returns the action.
+func (w *world) statusAfter(id string, after time.Duration) *Status {
 	w.t.Helper()
 	w.mu.Lock()
 	w.now = w.now.Add(after)

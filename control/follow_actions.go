@@ -152,10 +152,10 @@ func (s *Service) stateOf(ctx context.Context, account string,
 	return entries, nil
 }
 
-// findEnd returns done's result; of a call of our own, whether it has ended: no feed tells of it.
+// findEnd returns the result of confirmingEvent; of a call of our own, whether it has ended: no feed tells of it.
 func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	if a.Command.Feed != "" {
-		return done(a, entries)
+		return confirmingEvent(a, entries)
 	}
 	if s.ownCalls == nil { // another node follows it
 		return 0, false

@@ -17,12 +17,12 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 	id, err := w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
 
-	if s := w.end(id, 0); s.State != Accepted {
+	if s := w.statusAfter(id, 0); s.State != Accepted {
 		t.Fatalf("before an event: %+v", s)
 	}
 
 	w.agent("1001@x", event.Break, "support@x")
-	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
+	if s := w.statusAfter(id, 0); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("after the event: %+v", s)
 	}
 	if len(w.events) != 2 || len(w.sent) != 1 {
@@ -31,7 +31,7 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 
 	id, err = w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionReady})
 	must(t, err)
-	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
+	if s := w.statusAfter(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("without an event: %+v", s)
 	}
 }
@@ -48,10 +48,10 @@ func TestAStateThatCannotBeReadConfirmsNothing(t *testing.T) {
 		must(t, err)
 
 		w.unread = fault.Unavailable(errors.New("Kafka is away"), time.Second, "the state is not read")
-		if s := w.end(id, 0); s.State != Accepted {
+		if s := w.statusAfter(id, 0); s.State != Accepted {
 			t.Errorf("%s: %+v", action, s)
 		}
-		if s := w.end(id, confirmTimeout+time.Second); s.State != Unconfirmed {
+		if s := w.statusAfter(id, confirmTimeout+time.Second); s.State != Unconfirmed {
 			t.Errorf("%s, after its time: %+v", action, s)
 		}
 	}
@@ -93,10 +93,10 @@ func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
 	if len(open) != 1 {
 		t.Fatalf("%d actions are followed", len(open))
 	}
-	if s := w.end(open[0].ID, 9*time.Second); s.State != Accepted {
+	if s := w.statusAfter(open[0].ID, 9*time.Second); s.State != Accepted {
 		t.Errorf("after 9 s: %+v", s)
 	}
-	if s := w.end(open[0].ID, 2*time.Second); s.State != Unconfirmed || s.Message == "" {
+	if s := w.statusAfter(open[0].ID, 2*time.Second); s.State != Unconfirmed || s.Message == "" {
 		t.Errorf("after 11 s: %+v", s)
 	}
 
@@ -145,7 +145,7 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	all, err := w.service.listActions(t.Context(), `1 = 1`)
 	must(t, err)
 
-	if s := w.end(all[0].ID, 11*time.Second); s.State != Refused {
+	if s := w.statusAfter(all[0].ID, 11*time.Second); s.State != Refused {
 		t.Errorf("not sent: %+v", s)
 	}
 
@@ -174,7 +174,7 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	w.mu.Unlock()
 
 	w.agent("1003@x", event.Break, "sales@x") // it had taken it
-	if s := w.end(all[0].ID, 0); s.State != Confirmed {
+	if s := w.statusAfter(all[0].ID, 0); s.State != Confirmed {
 		t.Errorf("taken by a switch that did not answer: %+v", s)
 	}
 	if len(w.sent) != 1 {
@@ -188,7 +188,7 @@ func TestAnAgentThatLogsOutMeanwhileIsUnconfirmed(t *testing.T) {
 	id, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
 	w.agent("1001@x", event.Offline, "support@x")
-	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
+	if s := w.statusAfter(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("%+v", s)
 	}
 }

@@ -39,6 +39,7 @@ type Feeds interface {
 
 // Statuses tells which nodes are connected; *feed.Store implements it.
 type Statuses interface {
+	// List returns the last status of every feed on every node, also of nodes that are not connected.
 	List(ctx context.Context) ([]feed.Status, error)
 }
 
@@ -48,7 +49,7 @@ const sendTimeout = 12 * time.Second
 // RedisNodes sends actions between nodes over Redis.
 type RedisNodes struct {
 	Client   redis.UniversalClient
-	Prefix   string
+	Prefix   string   // of the channels
 	Node     string   // of this process
 	Feeds    Feeds    // nil: this process has none
 	Statuses Statuses // nil: no process has any

@@ -88,10 +88,10 @@ func TestTheNodeWithTheFeedIsEndedBetweenAcceptAndEvent(t *testing.T) {
 	must(t, err)
 	kill()
 
-	if s := w.end(id, 0); s.State != Accepted {
+	if s := w.statusAfter(id, 0); s.State != Accepted {
 		t.Errorf("before its time: %+v", s)
 	}
-	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
+	if s := w.statusAfter(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("after it: %+v", s)
 	}
 
@@ -136,7 +136,7 @@ func TestAnotherNodesAnswerIsThePlatforms(t *testing.T) {
 	if len(open) != 1 || len(theirs.sent) != 2 {
 		t.Fatalf("%d actions are followed, sent %d times", len(open), len(theirs.sent))
 	}
-	if s := w.end(open[0].ID, 11*time.Second); s.State != Unconfirmed {
+	if s := w.statusAfter(open[0].ID, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("%+v", s)
 	}
 }
@@ -151,12 +151,12 @@ func TestAFeedThatComesBackConfirms(t *testing.T) {
 	theirs.connected = false
 	theirs.mu.Unlock()
 
-	if s := w.end(id, 5*time.Second); s.State != Accepted {
+	if s := w.statusAfter(id, 5*time.Second); s.State != Accepted {
 		t.Errorf("while it is away: %+v", s)
 	}
 
 	w.agent("1001@x", event.Break, "support@x") // as the resync has it
-	if s := w.end(id, 2*time.Second); s.State != Confirmed || s.EventID == "" {
+	if s := w.statusAfter(id, 2*time.Second); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("when it is back: %+v", s)
 	}
 }

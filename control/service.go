@@ -18,11 +18,11 @@ import (
 var migrations embed.FS
 
 const (
-	retention           = 24 * time.Hour // the rows, and so the Idempotency-Keys
-	storeTimeout        = 5 * time.Second
-	confirmTimeout      = 10 * time.Second
-	watchInterval       = 200 * time.Millisecond
-	sweepInterval       = 5 * time.Second
+	retention           = 24 * time.Hour         // the rows, and so the Idempotency-Keys
+	storeTimeout        = 5 * time.Second        // for a change of an action's state
+	confirmTimeout      = 10 * time.Second       // for the event: then an action is unconfirmed
+	watchInterval       = 200 * time.Millisecond // between looks at open actions
+	sweepInterval       = 5 * time.Second        // between looks for what a killed node has left
 	rateWindow          = time.Minute
 	maxActionsPerWindow = 60 // actions of a user in rateWindow
 )
@@ -48,11 +48,14 @@ type Users interface {
 
 // Destinations decides to which numbers an account's calls may be transferred.
 type Destinations interface {
+	// Check returns fault.KindInvalid for what is no destination, and fault.KindForbidden for one that the
+	// account's calls may not go to.
 	Check(ctx context.Context, accountID, userID, destination string) error
 }
 
 // Publisher publishes an event of format trunkline.event.
 type Publisher interface {
+	// Publish returns nil once the event is durable. After an error Run publishes it again.
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 

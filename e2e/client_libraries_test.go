@@ -19,7 +19,7 @@ import (
 var goClientDriver = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "driver")
 	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", file,
-		"trunkline/clients/conformance/drivers/driver").CombinedOutput()
+		"trunkline/clients/conformance/drivers/driver_go").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the driver of clients/go: %w: %s", err, output)
 	}

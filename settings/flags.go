@@ -66,8 +66,8 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 // and the environment first. A list can be set by several flags.
 type flagValue struct {
 	leaf  leaf
-	text  string
-	isSet bool
+	text  string // the default, until it is set
+	isSet bool   // on the command line
 }
 
 func (v *flagValue) Set(text string) error {
@@ -88,11 +88,11 @@ func (v *flagValue) Type() string {
 	switch v.leaf.Kind() {
 	case setting.Bool:
 		return "bool"
-	case setting.Int:
+	case setting.Int, setting.Float:
 		return "number"
 	case setting.Size:
 		return "size"
-	case setting.Float, setting.Duration:
+	case setting.Duration:
 		return "duration"
 	}
 

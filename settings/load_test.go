@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-func write(t *testing.T, name, text string) string {
+func writeTempFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -26,7 +26,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-func flags(t *testing.T, args ...string) *pflag.FlagSet {
+func parsedFlags(t *testing.T, args ...string) *pflag.FlagSet {
 	t.Helper()
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	AddFlags(set)
@@ -47,11 +47,11 @@ func TestDefaultsAreValid(t *testing.T) {
 }
 
 func TestLaterSourcesWin(t *testing.T) {
-	file := write(t, "t.yaml", "listen: \":1\"\nmetrics_listen: \":1\"\nlog:\n  level: warn\ndrain_timeout: 1s\n")
+	file := writeTempFile(t, "t.yaml", "listen: \":1\"\nmetrics_listen: \":1\"\nlog:\n  level: warn\ndrain_timeout: 1s\n")
 	s, _, err := Load(Source{
 		File:  file,
 		Env:   []string{"TRUNKLINE_LISTEN=:2", "TRUNKLINE_METRICS_LISTEN=:2", "TRUNKLINE_DRAIN_TIMEOUT="},
-		Flags: flags(t, "--listen", ":3"),
+		Flags: parsedFlags(t, "--listen", ":3"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestEveryKindOfValueFromEverySource(t *testing.T) {
 	want.DemoPassword = "geheim, geheim"
 	want.Tracing.Sample = 0.25
 	sources := map[string]Source{
-		"file": {File: write(t, "t.yaml", `
+		"file": {File: writeTempFile(t, "t.yaml", `
 roles: [ingest, api]
 trusted_proxies:
   - 10.0.0.0/8
@@ -102,7 +102,7 @@ database:
 			"TRUNKLINE_KAFKA_EMBEDDED_MAX_BYTES=67108864", "TRUNKLINE_DATABASE_URL=postgres://u:p@h/d",
 			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim", "TRUNKLINE_TRACING_SAMPLE=.25",
 		}},
-		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies",
+		"flags": {Flags: parsedFlags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies",
 			"10.0.0.0/8,fd00::/8,192.0.2.7,2001:db8::7",
 			"--drain_timeout", "90s", "--kafka.partitions=12", "--kafka.create-topics=false",
 			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
@@ -151,7 +151,7 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 		"drain_timeout: 2026-01-01":           ":1: drain_timeout: want text, got a date: put it in quotes",
 	} {
 		t.Run(text, func(t *testing.T) {
-			file := write(t, name, text)
+			file := writeTempFile(t, name, text)
 			_, _, err := Load(Source{File: file})
 			if err == nil || !strings.Contains(err.Error(), file+want) {
 				t.Errorf("got %v, want …%s%s", err, name, want)
@@ -173,7 +173,7 @@ func TestAFormerNameOfASettingIsRefused(t *testing.T) {
 
 func TestFileProblemsComeAllAtOnce(t *testing.T) {
 	_, _, err := Load(Source{
-		File: write(t, "t.yaml", "listn: x\ndrain_timeout: soon\n"),
+		File: writeTempFile(t, "t.yaml", "listn: x\ndrain_timeout: soon\n"),
 		Env:  []string{"TRUNKLINE_KAFKA_PARTITIONS=x"},
 	})
 	var problems setting.Problems
@@ -183,7 +183,7 @@ func TestFileProblemsComeAllAtOnce(t *testing.T) {
 }
 
 func TestFeedsAreAListOfEntriesFromEverySource(t *testing.T) {
-	secret := write(t, "secret", "hush\n")
+	secret := writeTempFile(t, "secret", "hush\n")
 	json := `[{"name": "pbx", "kind": "freeswitch", "address": "h:8021", "password_file": "` + secret +
 		`", "accounts": [{"match": "*.example", "account": "a"}],
 		"tls": {"enabled": true}, "events": ["HEARTBEAT", "CUSTOM callcenter::info"]},
@@ -208,12 +208,13 @@ feeds:
   - {name: q, kind: kazoo, url: "amqp://u:hush@h:5672/"}
 `
 
-	other := write(t, "other.yaml", "feeds:\n  - {name: x, kind: asterisk, address: h:5038, username: u, secret: s}\n")
+	other := writeTempFile(t, "other.yaml", "feeds:\n  - {name: x, kind: asterisk, address: h:5038, username: u, secret: s}\n")
 	for name, source := range map[string]Source{
-		"file":                                {File: write(t, "t.yaml", yaml)},
+		"file":                                {File: writeTempFile(t, "t.yaml", yaml)},
 		"environment, in place of the file's": {File: other, Env: []string{"TRUNKLINE_FEEDS=" + json}},
-		"file of the environment":             {Env: []string{"TRUNKLINE_FEEDS_FILE=" + write(t, "feeds.json", json)}},
-		"flag, in place of the environment's": {Env: []string{`TRUNKLINE_FEEDS=[]`}, Flags: flags(t, "--feeds", json)},
+		"file of the environment":             {Env: []string{"TRUNKLINE_FEEDS_FILE=" + writeTempFile(t, "feeds.json", json)}},
+		"flag, in place of the environment's": {Env: []string{`TRUNKLINE_FEEDS=[]`},
+			Flags: parsedFlags(t, "--feeds", json)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, unknown, err := Load(source)
@@ -286,8 +287,8 @@ func TestMissingFile(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	secret := write(t, "secret", "  s3cret\n")
-	empty := write(t, "empty", "\n")
+	secret := writeTempFile(t, "secret", "  s3cret\n")
+	empty := writeTempFile(t, "empty", "\n")
 	for _, c := range []struct {
 		name     string
 		env      []string
@@ -387,6 +388,18 @@ func TestFlagRefusesWhatCannotBeRead(t *testing.T) {
 	err := set.Parse([]string{"--drain-timeout", "soon"})
 	if err == nil || !strings.Contains(err.Error(), "want a duration") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The help of a flag shows the type of its value.
+func TestAFlagTellsItsType(t *testing.T) {
+	set := parsedFlags(t)
+	for name, want := range map[string]string{"drain_timeout": "duration", "tracing.sample": "number",
+		"kafka.partitions": "number", "kafka.create_topics": "bool", "kafka.brokers": "list", "listen": "text",
+		"fanout.queue_bytes": "size", "tls.cert_file": "file"} {
+		if got := set.Lookup(name).Value.Type(); got != want {
+			t.Errorf("--%s takes a %s, want a %s", name, got, want)
+		}
 	}
 }
 

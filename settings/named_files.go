@@ -39,7 +39,7 @@ func (s *Settings) Files() []File {
 
 // namedFiles returns the files of all settings in g, also those that are not set.
 func (g *group) namedFiles() (all []File) {
-	key := ""
+	keyPath := ""
 	for _, m := range g.members {
 		switch {
 		case m.group != nil:
@@ -49,7 +49,7 @@ func (g *group) namedFiles() (all []File) {
 				all = append(all, m.list.item(i).namedFiles()...)
 			}
 		case m.leaf.file == fileKey:
-			key = m.leaf.Text()
+			keyPath = m.leaf.Text()
 			fallthrough
 		case m.leaf.file != "":
 			all = append(all, File{Setting: m.leaf.key, Path: m.leaf.Text(), holds: m.leaf.file})
@@ -59,7 +59,7 @@ func (g *group) namedFiles() (all []File) {
 	// After all members: the file of the key may come behind that of its certificate.
 	for i := range all {
 		if all[i].holds == fileCertificate && all[i].KeyPath == "" {
-			all[i].KeyPath = key
+			all[i].KeyPath = keyPath
 		}
 	}
 

@@ -100,7 +100,7 @@ func newGroup(prefix string, v reflect.Value) *group {
 // keys in the enclosing group.
 type field struct {
 	name, doc, file string
-	inline          bool
+	inline          bool // its fields are members of the enclosing group
 	value           reflect.Value
 }
 

@@ -46,7 +46,7 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 
 // fileReader sets settings from YAML nodes and collects the problems.
 type fileReader struct {
-	name     string
+	name     string // of the file, for problems
 	problems setting.Problems
 }
 
@@ -115,7 +115,7 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 	}
 }
 
-// newNames are the names of settings that had another one, by that.
+// newNames has the names of settings that were renamed, by their former ones.
 var newNames = map[string]string{"fanout.allowed_origins": "allowed_origins"}
 
 // fileSecret returns the secret of an item of a list whose file the key with the suffix

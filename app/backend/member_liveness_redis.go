@@ -12,7 +12,7 @@ import (
 // Liveness keeps the counts of kafka.Liveness in one Redis hash for each group.
 type Liveness struct {
 	Client redis.UniversalClient
-	Prefix string
+	Prefix string // of the keys
 }
 
 // groupLifetime is the time that the hash of a group without members is kept.

@@ -28,87 +28,88 @@ func each(t *testing.T, test func(t *testing.T, language string)) {
 // TestBehaviour checks each client against a server that misbehaves in one way.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
-	end := visit{events: []string{"end"}, stay: true}
+	end := script{events: []string{"end"}, stay: true}
 	for _, c := range []struct {
-		name     string
-		since    string
-		snapshot bool
-		logins   []int
-		taken    []int // statuses of the snapshot requests
-		visits   []visit
-		ids      string // delivered events
-		asked    string // since of each stream request, joined by |
-		tokens   string // token of each stream request
-		reported string // errors of the status changes
-		fails    string // the error that ends the subscription
+		name      string
+		since     string
+		snapshot  bool
+		logins    []int
+		snapshots []int // statuses of the snapshot requests
+		streams   []script
+		ids       string // delivered events
+		asked     string // since of each stream request, joined by |
+		tokens    string // token of each stream request
+		reported  string // errors of the status changes
+		fails     string // the error that ends the subscription
 	}{
-		{name: "goes on after its last cursor and drops what comes again", visits: []visit{
+		{name: "goes on after its last cursor and drops what comes again", streams: []script{
 			{events: []string{"a", "b"}}, {events: []string{"b", "a", "c"}}, end,
 		}, ids: "a b c end", asked: "|b.cursor|c.cursor", tokens: "token1 token1 token1",
 			reported: "ConnectionLostError ConnectionLostError"},
-		{name: "begins where it was told, again until something came", since: "earliest", visits: []visit{
+		{name: "begins where it was told, again until something came", since: "earliest", streams: []script{
 			{close: 1011}, end,
 		}, ids: "end", asked: "earliest|earliest", tokens: "token1 token1", reported: "ServerFaultError"},
-		{name: "comes back after each code that allows it", visits: []visit{
+		{name: "comes back after each code that allows it", streams: []script{
 			{events: []string{"a"}, close: 1012}, {events: []string{"b"}, close: 1001}, {close: 4008}, {close: 1011},
 			{close: 1000}, {close: 4999}, end,
 		}, ids: "a b end", asked: "|a.cursor|b.cursor|b.cursor|b.cursor|b.cursor|b.cursor",
 			tokens:   "token1 token1 token1 token1 token1 token1 token1",
 			reported: "RestartError GoingAwayError TooSlowError ServerFaultError ClosedError ClosedError"},
-		{name: "delivers what came before the close", visits: []visit{
+		{name: "delivers what came before the close", streams: []script{
 			{events: []string{"a", "b", "c"}, close: 4003},
 		}, ids: "a b c", tokens: "token1", fails: "AccessRevokedError"},
-		{name: "logs in again when the token has expired", visits: []visit{
+		{name: "logs in again when the token has expired", streams: []script{
 			{events: []string{"a"}, close: 4001}, end,
 		}, ids: "a end", asked: "|a.cursor", tokens: "token1 token2", reported: "TokenExpiredError"},
-		{name: "logs in again when the token is refused", visits: []visit{{refuse: 401}, end},
+		{name: "logs in again when the token is refused", streams: []script{{refuse: 401}, end},
 			ids: "end", asked: "|", tokens: "token1 token2", reported: "RefusedError"},
 		{name: "comes back to a server that is busy, away or draining", logins: []int{503, 429, 500},
-			visits: []visit{{refuse: 503}, {refuse: 429}, {refuse: 502}, end}, ids: "end", asked: "|||",
+			streams: []script{{refuse: 503}, {refuse: 429}, {refuse: 502}, end}, ids: "end", asked: "|||",
 			tokens:   "token4 token4 token4 token4",
 			reported: "LoginRefusedError LoginRefusedError LoginRefusedError RefusedError RefusedError RefusedError"},
 		{name: "comes back with a cursor that is too new for a node",
-			visits: []visit{{events: []string{"a"}, close: 1012}, {refuse: 503}, end},
-			ids:    "a end", asked: "|a.cursor|a.cursor", tokens: "token1 token1 token1",
+			streams: []script{{events: []string{"a"}, close: 1012}, {refuse: 503}, end},
+			ids:     "a end", asked: "|a.cursor|a.cursor", tokens: "token1 token1 token1",
 			reported: "RestartError RefusedError"},
-		{name: "stops when its position is malformed", since: "x", visits: []visit{{refuse: 400}}, asked: "x",
+		{name: "stops when its position is malformed", since: "x", streams: []script{{refuse: 400}}, asked: "x",
 			tokens: "token1", fails: "RefusedError"},
 		{name: "stops when its password is wrong", logins: []int{401}, fails: "LoginRefusedError"},
 		{name: "stops when its account is removed", logins: []int{200, 401},
-			visits: []visit{{events: []string{"a"}, close: 4001}},
-			ids:    "a", tokens: "token1", reported: "TokenExpiredError", fails: "LoginRefusedError"},
+			streams: []script{{events: []string{"a"}, close: 4001}},
+			ids:     "a", tokens: "token1", reported: "TokenExpiredError", fails: "LoginRefusedError"},
 		{name: "stops when its filters are wrong", logins: []int{400}, fails: "LoginRefusedError"},
-		{name: "stops when the channel is forbidden", visits: []visit{{refuse: 403}}, tokens: "token1",
+		{name: "stops when the channel is forbidden", streams: []script{{refuse: 403}}, tokens: "token1",
 			fails: "RefusedError"},
-		{name: "stops when its position is gone", since: "b", visits: []visit{{refuse: 410}}, asked: "b",
+		{name: "stops when its position is gone", since: "b", streams: []script{{refuse: 410}}, asked: "b",
 			tokens: "token1", fails: "PositionGoneError"},
-		{name: "stops when it is replaced", visits: []visit{{close: 4009}}, tokens: "token1", fails: "ReplacedError"},
-		{name: "stops when the server calls it a misuse", visits: []visit{{close: 1008}}, tokens: "token1",
+		{name: "stops when it is replaced", streams: []script{{close: 4009}}, tokens: "token1", fails: "ReplacedError"},
+		{name: "stops when the server calls it a misuse", streams: []script{{close: 1008}}, tokens: "token1",
 			fails: "MisuseError"},
-		{name: "stops at what is not JSON", visits: []visit{{events: []string{"data: {"}, stay: true}},
+		{name: "stops at what is not JSON", streams: []script{{events: []string{"data: {"}, stay: true}},
 			tokens: "token1", fails: "ProtocolError"},
-		{name: "stops at an event without an id", visits: []visit{{events: []string{`data: {"type":"x"}`}, stay: true}},
-			tokens: "token1", fails: "ProtocolError"},
-		{name: "ignores comments, and joins the lines of an event", visits: []visit{
+		{name: "stops at an event without an id",
+			streams: []script{{events: []string{`data: {"type":"x"}`}, stay: true}},
+			tokens:  "token1", fails: "ProtocolError"},
+		{name: "ignores comments, and joins the lines of an event", streams: []script{
 			{events: []string{":", ": hello", "data: {\"id\":\ndata:\"a\"}", "data: {\"id\":\r\ndata: \"end\"}\r"},
 				stay: true},
 		}, ids: "a end", tokens: "token1"},
-		{name: "takes a snapshot, then every event after it", snapshot: true, taken: []int{503},
-			visits: []visit{{events: []string{"a"}}, end},
-			ids:    "s1.cursor? a end", asked: "s2.cursor|a.cursor", tokens: "token1 token1",
+		{name: "takes a snapshot, then every event after it", snapshot: true, snapshots: []int{503},
+			streams: []script{{events: []string{"a"}}, end},
+			ids:     "s1.cursor? a end", asked: "s2.cursor|a.cursor", tokens: "token1 token1",
 			reported: "RefusedError ConnectionLostError"},
 		{name: "takes another snapshot when its position is gone", snapshot: true,
-			visits: []visit{{events: []string{"a"}}, {refuse: 410}, end},
-			ids:    "a end", asked: "s1.cursor|a.cursor|s2.cursor", tokens: "token1 token1 token1",
+			streams: []script{{events: []string{"a"}}, {refuse: 410}, end},
+			ids:     "a end", asked: "s1.cursor|a.cursor|s2.cursor", tokens: "token1 token1 token1",
 			reported: "ConnectionLostError PositionGoneError"},
-		{name: "needs no snapshot where it has a position", snapshot: true, since: "x", visits: []visit{end},
+		{name: "needs no snapshot where it has a position", snapshot: true, since: "x", streams: []script{end},
 			ids: "end", asked: "x", tokens: "token1"},
-		{name: "stops when snapshots are off", snapshot: true, taken: []int{404}, fails: "RefusedError"},
+		{name: "stops when snapshots are off", snapshot: true, snapshots: []int{404}, fails: "RefusedError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, language string) {
-				s := (&server{logins: c.logins, snapshot: c.taken, visits: c.visits}).start(t)
+				s := (&server{loginStatuses: c.logins, snapshotStatuses: c.snapshots, streams: c.streams}).start(t)
 				settings := s.settings()
 				settings.Since, settings.Snapshot = c.since, c.snapshot
 				d := start(t, language, settings)
@@ -163,7 +164,7 @@ func reported(lines []conformance.Line) string {
 func TestSnapshotComesFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{streams: []script{{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Snapshot = true
 		d := start(t, language, settings)
@@ -195,7 +196,7 @@ func TestLogin(t *testing.T) {
 		name         string
 		change       func(*conformance.Settings)
 		body         string
-		header, held string
+		header, want string // of the login request
 	}{
 		{"a user", func(*conformance.Settings) {},
 			`{` + strings.Replace(filtersJSON, `"event_types"`, `"domain":"demo.local","event_types"`, 1),
@@ -209,7 +210,7 @@ func TestLogin(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, language string) {
-				s := (&server{visits: []visit{{events: []string{"end"}, stay: true}}}).start(t)
+				s := (&server{streams: []script{{events: []string{"end"}, stay: true}}}).start(t)
 				settings := s.settings()
 				settings.Filters = filters
 				c.change(&settings)
@@ -232,9 +233,9 @@ func TestLogin(t *testing.T) {
 					want += `,"password":"pw","queue_ids":["q"],"username":"alice"}`
 					want = strings.Replace(want, `"queue_ids":["q"],"password":"pw",`, `"password":"pw",`, 1)
 				}
-				if string(sorted) != want || s.headers[0].Get(c.header) != c.held {
+				if string(sorted) != want || s.headers[0].Get(c.header) != c.want {
 					t.Errorf("logged in with %s and %s %q, want %s and %q", sorted, c.header,
-						s.headers[0].Get(c.header), want, c.held)
+						s.headers[0].Get(c.header), want, c.want)
 				}
 			})
 		})
@@ -245,7 +246,8 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
 		s := (&server{life: 1,
-			visits: []visit{{events: []string{"a"}, stay: true}, {events: []string{"a", "end"}, stay: true}}}).start(t)
+			streams: []script{{events: []string{"a"}, stay: true},
+				{events: []string{"a", "end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event after the renewal", has("end"))
 		lines := stop(t, d)
@@ -260,8 +262,8 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{life: 10, logins: []int{200, 503},
-			visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{life: 10, loginStatuses: []int{200, 503},
+			streams: []script{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event", has("end"))
 
@@ -274,7 +276,7 @@ func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 func TestSilentServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a"}, stay: true}, {mute: true},
+		s := (&server{streams: []script{{events: []string{"a"}, stay: true}, {mute: true},
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Silence = 500
@@ -289,7 +291,7 @@ func TestSilentServerIsReplaced(t *testing.T) {
 func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a", "b"}, stay: true}, {events: []string{"c"}, stay: true},
+		s := (&server{streams: []script{{events: []string{"a", "b"}, stay: true}, {events: []string{"c"}, stay: true},
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Since, settings.Store = "earliest", filepath.Join(t.TempDir(), "position")
@@ -311,7 +313,7 @@ func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a"}, close: 1012}, {events: []string{"b", "c"}, stay: true},
+		s := (&server{streams: []script{{events: []string{"a"}, close: 1012}, {events: []string{"b", "c"}, stay: true},
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Store = filepath.Join(t.TempDir(), "position")
@@ -332,7 +334,7 @@ func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 func TestBackOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{
+		s := (&server{streams: []script{
 			{refuse: 500}, {refuse: 500}, {refuse: 500}, {refuse: 503, after: 1}, {events: []string{"a"}},
 			{refuse: 500}, {close: 1012}, {events: []string{"end"}, stay: true},
 		}}).start(t)
@@ -377,7 +379,7 @@ func TestSlowReaderIsNotReadAhead(t *testing.T) {
 				filler + `"}}`
 		}
 
-		s := (&server{visits: []visit{{events: append([]string{"a"}, large...), close: 4008},
+		s := (&server{streams: []script{{events: append([]string{"a"}, large...), close: 4008},
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.PauseAt = "a"
@@ -423,7 +425,7 @@ func TestServerThatIsNotThereIsWaitedFor(t *testing.T) {
 
 func TestStrangeCertificateStopsIt(t *testing.T) {
 	t.Parallel()
-	s := &server{visits: []visit{{events: []string{"end"}, stay: true}}}
+	s := &server{streams: []script{{events: []string{"end"}, stay: true}}}
 	web := httptest.NewUnstartedServer(s)
 	web.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients abort
 	web.StartTLS()

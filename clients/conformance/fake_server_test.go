@@ -14,8 +14,8 @@ import (
 	"trunkline/clients/conformance"
 )
 
-// visit scripts one stream of the server: refuse it, or send events and then close or drop it.
-type visit struct {
+// script says what the server does with one stream: refuse it, or send events and then close or drop it.
+type script struct {
 	refuse int      // HTTP status instead of a stream
 	after  int      // its Retry-After, seconds
 	events []string // "id" or "id@cursor"; texts that begin with ":" or "data:" are sent unchanged
@@ -24,13 +24,13 @@ type visit struct {
 	stay   bool     // instead of closing, wait until the client disconnects
 }
 
-// server plays the visits, the last one repeatedly, and records the clients' requests.
+// server plays the streams, the last one repeatedly, and records the clients' requests.
 type server struct {
 	*httptest.Server
-	logins   []int // status of each login; after the last: 200
-	snapshot []int // status of each snapshot; after the last: 200
-	life     int   // expires_in of the first token, seconds; 0: a day
-	visits   []visit
+	loginStatuses    []int // of each login; after the last: 200
+	snapshotStatuses []int // of each snapshot; after the last: 200
+	life             int   // expires_in of the first token, seconds; 0: a day
+	streams          []script
 
 	mu        sync.Mutex
 	bodies    []string // of logins
@@ -38,7 +38,7 @@ type server struct {
 	since     []string // of each stream
 	tokens    []string
 	arrived   []time.Time // of each stream
-	snapshots int
+	snapshots int         // requests so far
 }
 
 func (s *server) start(t *testing.T) *server {
@@ -66,7 +66,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.since = append(s.since, r.URL.Query().Get("since"))
 		s.tokens = append(s.tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 		s.arrived = append(s.arrived, time.Now())
-		v := s.visits[min(len(s.since), len(s.visits))-1]
+		v := s.streams[min(len(s.since), len(s.streams))-1]
 		s.mu.Unlock()
 
 		v.serve(w, r)
@@ -89,7 +89,7 @@ func (s *server) serveLogin(w http.ResponseWriter, r *http.Request) {
 
 	s.bodies, s.headers = append(s.bodies, string(body)), append(s.headers, r.Header)
 	n := len(s.bodies)
-	if code := status(s.logins, n); err != nil || code != http.StatusOK {
+	if code := status(s.loginStatuses, n); err != nil || code != http.StatusOK {
 		refuse(w, code, 0)
 		return
 	}
@@ -107,7 +107,7 @@ func (s *server) serveSnapshot(w http.ResponseWriter) {
 	defer s.mu.Unlock()
 
 	s.snapshots++
-	if code := status(s.snapshot, s.snapshots); code != http.StatusOK {
+	if code := status(s.snapshotStatuses, s.snapshots); code != http.StatusOK {
 		refuse(w, code, 0)
 		return
 	}
@@ -126,7 +126,7 @@ func refuse(w http.ResponseWriter, code, after int) {
 	_, _ = io.WriteString(w, `{"success":false,"message":"no","errors":[]}`) // the client may have disconnected
 }
 
-func (v visit) serve(w http.ResponseWriter, r *http.Request) {
+func (v script) serve(w http.ResponseWriter, r *http.Request) {
 	if v.mute {
 		<-r.Context().Done()
 		return

@@ -11,8 +11,10 @@ import (
 
 // Store keeps the position across restarts of the program.
 type Store interface {
-	Load(context.Context) (position string, err error) // "": none
-	Save(ctx context.Context, position string) error   // keeps the position for the next Load
+	// Load returns the position that was last saved, "" for none. Subscribe calls it once, at its start.
+	Load(context.Context) (position string, err error)
+	// Save keeps the position for the next Load. An error of either ends the subscription.
+	Save(ctx context.Context, position string) error
 }
 
 // FileStore keeps the position in a file of this name and replaces it atomically.

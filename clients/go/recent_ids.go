@@ -1,19 +1,21 @@
 package trunkline
 
-// recentIDs is the minimum number of remembered ids.
-const recentIDs = 1 << 16
+// minRecentIDs is the minimum number of remembered ids.
+const minRecentIDs = 1 << 16
 
-// recent remembers the last ids, between size and twice size of them, in two generations, of
+// recentIDSet remembers the last ids, between size and twice size of them, in two generations, of
 // which it drops the older as a whole.
-type recent struct {
+type recentIDSet struct {
 	size              int
 	current, previous map[string]struct{}
 }
 
-func newRecent(size int) *recent { return &recent{size: size, current: map[string]struct{}{}} }
+func newRecentIDSet(size int) *recentIDSet {
+	return &recentIDSet{size: size, current: map[string]struct{}{}}
+}
 
 // add stores id and reports whether it is new.
-func (r *recent) add(id string) bool {
+func (r *recentIDSet) add(id string) bool {
 	_, seen := r.current[id]
 	if seen {
 		return false

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-const maxEventBytes = 8 << 20 // bytes of one event
+const maxEventBytes = 8 << 20 // of one event
 
 type serverSentEvent struct {
 	data []byte
@@ -16,10 +16,10 @@ type serverSentEvent struct {
 
 // eventStreamParser parses an event stream (HTML standard, section 9.2.6).
 type eventStreamParser struct {
-	rest []byte
-	data [][]byte
-	size int
-	id   string
+	rest []byte   // the beginning of a line
+	data [][]byte // the data lines of the event that has begun
+	size int      // bytes of these lines
+	id   string   // the last id
 }
 
 var closeComment = regexp.MustCompile(`^:\s*(\d{4})\b\s*(.*)`)

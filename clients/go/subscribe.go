@@ -42,7 +42,7 @@ type Item struct {
 func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		s := &subscription{
-			client: c, Options: o, position: o.Since, recentIDs: newRecent(recentIDs),
+			client: c, Options: o, position: o.Since, recentIDs: newRecentIDSet(minRecentIDs),
 			backoff: backoff{first: cmp.Or(o.RetryMin, 250*time.Millisecond),
 				longest: cmp.Or(o.RetryMax, 30*time.Second)},
 			yield: func(item Item) bool { return yield(item, nil) },
@@ -61,11 +61,11 @@ type subscription struct {
 	Options
 	client          *Client
 	yield           func(Item) bool
-	position, saved string
-	token           string
-	expires, renew  time.Time
+	position, saved string    // after the last event, and as Store has it
+	token           string    // "": log in first
+	expires, renew  time.Time // the token's end, and when to log in again before it
 	backoff         backoff
-	recentIDs       *recent
+	recentIDs       *recentIDSet
 }
 
 var (

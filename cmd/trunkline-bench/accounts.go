@@ -14,10 +14,10 @@ import (
 
 // benchAccounts holds the accounts of a run's events and of their subscribers.
 type benchAccounts struct {
-	root                       string // account of the user; "" if the run did not create it
-	ids                        []string
+	root                       string   // account of the user; "" if the run did not create it
+	ids                        []string // of the accounts of events, one for each stream
 	username, password, domain string
-	delete                     func() // deletes the accounts
+	delete                     func() // deletes the accounts, if the run created them
 }
 
 // openAccounts returns the accounts of a run: those named on the command line, or new ones that it

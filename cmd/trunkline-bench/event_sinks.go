@@ -106,7 +106,7 @@ var (
 // kafkaSink publishes to Kafka directly, as a source with Kafka access does.
 type kafkaSink struct {
 	producer *kafka.Producer
-	accounts []string
+	accounts []string // by stream
 	to       rawTopic
 }
 

@@ -22,10 +22,10 @@ type fanoutBench struct {
 	stallShare           string
 	stalledFraction      float64 // fraction of subscribers, --stall
 	resume               string
-	floor                string
+	baseline             string // --floor: baselinePlain, baselineCoalesced, or "" for Trunkline
 	peer, peerSecret     string
 
-	selfCommand func(args ...string) (*exec.Cmd, error) // runs this program, for a floor
+	selfCommand func(args ...string) (*exec.Cmd, error) // runs this program, for a baseline
 }
 
 // errFanoutFaults ends the command after the report has listed the faults.
@@ -80,7 +80,7 @@ func (b *fanoutBench) addFlags(command *cobra.Command) {
 		"how subscribers resume after a close by the server: never, id or cursor")
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")
-	flags.StringVar(&b.floor, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")
+	flags.StringVar(&b.baseline, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")
 	flags.StringVar(&b.peer, "peer", "", "measure another server instead of Trunkline: centrifugo")
 	flags.StringVar(&b.peerSecret, "peer-secret", "", "with --peer, the key of its tokens (HS256)")
 	for _, name := range []string{"floor", "peer", "peer-secret"} {

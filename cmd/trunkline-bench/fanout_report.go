@@ -9,7 +9,7 @@ import (
 
 // fanoutReport is the result of a run. Scripts depend on the JSON names, which do not change.
 type fanoutReport struct {
-	Server       string  `json:"server"` // "trunkline", "centrifugo", or the name of the floor
+	Server       string  `json:"server"` // "trunkline", "centrifugo", or "floor, " and the kind of the baseline
 	Transport    string  `json:"transport"`
 	Subscribers  int     `json:"subscribers"`
 	Accounts     int     `json:"accounts"`

@@ -89,23 +89,23 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 // openSubscribersAndSink returns the accounts, the sink of their events, and the subscribers.
 func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Client, run string) (
 	accounts []string, sink load.Sink, groups []load.Group, err error) {
-	if r.floor != "" {
-		process, err := r.startFloor()
+	if r.baseline != "" {
+		process, err := r.startBaseline()
 		if err != nil {
 			return nil, nil, nil, err
 		}
 
 		r.cleanup.add(func() {
 			if err := process.stop(); err != nil {
-				r.printf("the floor: %v", err)
+				r.printf("the baseline: %v", err)
 			}
 		})
 
-		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.floor
+		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.baseline
 		r.observer = observer{pids: []int{process.command.Process.Pid}}
 		groups, err = r.splitSubscribers(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
 
-		return slices.Repeat([]string{floorAccount}, r.accounts), process, groups, err
+		return slices.Repeat([]string{baselineAccount}, r.accounts), process, groups, err
 	}
 
 	if r.peer != "" {

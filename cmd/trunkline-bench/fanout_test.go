@@ -147,7 +147,8 @@ func (c *relayServer) relay(line string) error {
 }
 
 // benchmarkFanout runs fanout on the data directory.
-func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (report fanoutReport, code int, errs string) {
+func benchmarkFanout(w *clitest.Runner, ctx context.Context,
+	args ...string) (report fanoutReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
@@ -156,14 +157,14 @@ func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (repor
 	return report, code, errs
 }
 
-var quick = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup",
+var quickArgs = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup",
 	"100ms"}
 
 func TestBenchReportsWhatItSaw(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
 	if code != cli.ExitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 ||
 		r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
@@ -186,8 +187,8 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 	t.Parallel()
 	c := newRelay(t)
-	r, code, errs := benchmarkFanout(newEnv(t), t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
+	r, code, errs := benchmarkFanout(newRunner(t), t.Context(),
+		append(slices.Clone(quickArgs), "--url", c.URL, "--every-account")...)
 	if code != cli.ExitOK || c.logins != 1 || r.Deliveries < 12*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
 	}
@@ -195,7 +196,7 @@ func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 
 func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	s := settings.Default()
 	s.DataDir = w.Dir
 	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(),
@@ -241,7 +242,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	}
 
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Deliveries < 2*r.Published || r.Published == 0 || strings.Contains(errs, "HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -249,15 +250,15 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 
 func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	r, code, errs := benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Published == 0 || !strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
 
 	_, code, errs = benchmarkFanout(w, t.Context(),
-		append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
+		append(slices.Clone(quickArgs), "--url", c.URL, "--through", "kafka")...)
 	if code != cli.ExitFailed || strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("--through kafka: exit code %d, stderr %s", code, errs)
 	}
@@ -265,7 +266,7 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 
 func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 	t.Parallel()
-	c, w := newRelay(t), newEnv(t)
+	c, w := newRelay(t), newRunner(t)
 	w.Environ = []string{cli.EnvPassword + "=secret"}
 	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4",
 		"--rate", "100", "--duration", "300ms"}
@@ -311,8 +312,8 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 				return spoil(n, m)
 			}
 
-			r, code, errs := benchmarkFanout(newEnv(t), ctx,
-				append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
+			r, code, errs := benchmarkFanout(newRunner(t), ctx,
+				append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
 			if code != cli.ExitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
 				!strings.Contains(errs, "events were lost, repeated or out of order") {
@@ -335,7 +336,8 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		return []string{m}
 	}
 
-	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
+	r, code, errs := benchmarkFanout(newRunner(t), ctx,
+		append(slices.Clone(quickArgs), "--url", c.URL, "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -356,7 +358,7 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 	const limit = 10 * time.Minute
 	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0",
 		"--climb", limit.String()}
-	r, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...)
+	r, code, errs := benchmarkFanout(newRunner(t), t.Context(), args...)
 	steps := r.Climb
 	if code != cli.ExitOK || len(steps) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
@@ -375,51 +377,51 @@ func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	t.Parallel()
 	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb",
 		"1ns"}
-	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed ||
+	if _, code, errs := benchmarkFanout(newRunner(t), t.Context(), args...); code != cli.ExitFailed ||
 		!strings.Contains(errs, "start with a lower --rate") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
 }
 
-// envFloor makes TestFloorProcess the process of a floor.
-const envFloor = "TRUNKLINE_TEST_FLOOR"
+// envBaseline makes TestBaselineProcess the process of a baseline server.
+const envBaseline = "TRUNKLINE_TEST_FLOOR"
 
-func TestFloorProcess(t *testing.T) {
-	if os.Getenv(envFloor) == "" {
-		t.Skip("only as a process of TestBenchFloors")
+func TestBaselineProcess(t *testing.T) {
+	if os.Getenv(envBaseline) == "" {
+		t.Skip("only as a process of TestBenchOfBaselines")
 	}
 	args := os.Args[slices.Index(os.Args, "--")+1:]
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	os.Exit(p.Run(t.Context(), p.Root("trunkline-bench", "", commands(p)...), args))
 }
 
-func TestBenchFloors(t *testing.T) {
+func TestBenchOfBaselines(t *testing.T) {
 	t.Parallel()
-	for _, floor := range []string{floorPlain, floorCoalesced} {
+	for _, variant := range []string{baselinePlain, baselineCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
 			b := &fanoutBench{bench: bench{p: &cli.Program{Out: &out, Err: t.Output()}, url: url, asJSON: true,
 				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto},
-				floor: floor, subscribers: 20,
+				baseline: variant, subscribers: 20,
 				stallShare: "0%", resume: "never",
 				selfCommand: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0],
-						append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
-					command.Env = append(os.Environ(), envFloor+"=1")
+						append([]string{"-test.run=^TestBaselineProcess$", "--"}, args...)...)
+					command.Env = append(os.Environ(), envBaseline+"=1")
 					return command, nil
 				},
 			}
 			if err := errors.Join(b.validate(), b.run(t.Context())); err != nil {
-				t.Fatalf("%s, %s: %v", floor, url, err)
+				t.Fatalf("%s, %s: %v", variant, url, err)
 			}
 
 			var r fanoutReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Server != "floor, "+floor || (r.Transport == "wss") != strings.HasPrefix(url, "https") ||
+			if r.Server != "floor, "+variant || (r.Transport == "wss") != strings.HasPrefix(url, "https") ||
 				r.Deliveries == 0 || r.Usage == nil || r.Lost != 0 {
-				t.Errorf("%s, %s: %+v", floor, url, r)
+				t.Errorf("%s, %s: %+v", variant, url, r)
 			}
 		}
 	}
@@ -446,7 +448,7 @@ func TestBenchReportForPeople(t *testing.T) {
 
 func TestBenchSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	for want, args := range map[string][]string{
 		"--stall is a share":                 {"--stall", "5"},
 		"at least --accounts":                {"--subscribers", "2", "--accounts", "3"},

@@ -9,10 +9,10 @@ import (
 	"trunkline/cmd/trunkline-bench/load"
 )
 
-// The floors.
+// The baseline servers, the values of --floor.
 const (
-	floorPlain     = "plain"
-	floorCoalesced = "coalesced"
+	baselinePlain     = "plain"
+	baselineCoalesced = "coalesced"
 )
 
 func (b *fanoutBench) validate() error {
@@ -42,13 +42,13 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--through is auto, kafka or http, not %q", b.through)
 	case resume != load.ResumeNever && resume != load.ResumeByID && resume != load.ResumeByCursor:
 		return cli.Usagef("--resume is never, id or cursor, not %q", b.resume)
-	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
-		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.everyAccount || b.stalledFraction > 0 || resume != load.ResumeNever):
+	case b.baseline != "" && b.baseline != baselinePlain && b.baseline != baselineCoalesced:
+		return cli.Usagef("--floor is plain or coalesced, not %q", b.baseline)
+	case b.baseline != "" && (b.everyAccount || b.stalledFraction > 0 || resume != load.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
 	case b.peer != "" && b.peer != peerCentrifugo:
 		return cli.Usagef("--peer is %s, not %q", peerCentrifugo, b.peer)
-	case b.peer != "" && (b.floor != "" || b.everyAccount || b.username != "" || resume != load.ResumeNever):
+	case b.peer != "" && (b.baseline != "" || b.everyAccount || b.username != "" || resume != load.ResumeNever):
 		return cli.Usagef("a peer has subscribers of one account each, which do not resume")
 	}
 

@@ -26,11 +26,11 @@ import (
 // fleetProcess is one process of a run.
 type fleetProcess struct {
 	name          string
-	stopsWithSide bool // ends with its side, not with the run
+	stopsWithSide bool // ends with its fleetSide, not with the run
 	cmd           *exec.Cmd
 	node          balancer.Node // addresses of a Trunkline process
-	log           string        // file
-	ended         chan struct{}
+	logFile       string
+	ended         chan struct{} // closed at its end
 }
 
 // fleetHost starts the processes of a run in a directory of its own.
@@ -162,8 +162,8 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 // start starts a process. The kernel ends it when the thread that forked it ends, so one
 // goroutine stays locked to that thread.
 func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...string) error {
-	p.log = filepath.Join(h.dir, fmt.Sprintf("%s-%d.log", p.name, len(h.processes)))
-	log, err := os.Create(p.log)
+	p.logFile = filepath.Join(h.dir, fmt.Sprintf("%s-%d.log", p.name, len(h.processes)))
+	log, err := os.Create(p.logFile)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (h *fleetHost) get(ctx context.Context, client *http.Client, url string) er
 
 // lastLines returns the end of the process's log.
 func (p *fleetProcess) lastLines() string {
-	text, err := os.ReadFile(p.log)
+	text, err := os.ReadFile(p.logFile)
 	if err != nil {
 		return err.Error()
 	}

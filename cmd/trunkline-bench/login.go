@@ -14,10 +14,11 @@ import (
 
 // The login endpoints of the events channel and of the REST API.
 const (
-	channelPath = "/api/v2/cc_events_channel"
-	portalLogin = "/ucp/v2/login"
+	channelPath     = "/api/v2/cc_events_channel"
+	portalLoginPath = "/ucp/v2/login"
 )
 
+// credentials is the body of a login.
 type credentials struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`

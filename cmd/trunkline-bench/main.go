@@ -1,5 +1,5 @@
-// Command trunkline-bench measures a running Trunkline: fanout and pipeline. It also contains
-// the baseline servers of docs/benchmarks.md.
+// Command trunkline-bench measures a running Trunkline: fanout, pipeline and, of its own processes, fleet. It
+// also contains the baseline servers, whose figure docs/benchmarks.md calls the floor.
 package main
 
 import (

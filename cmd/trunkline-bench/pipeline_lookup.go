@@ -20,7 +20,7 @@ const reportPath = "/api/v2/reports/cdrs"
 // lookups finds call records in the report API, one at a time: after each, the newest
 // acknowledged one.
 type lookups struct {
-	load.Sink   // destination of the call records
+	load.Sink   // takes the call records; Publish is this type's own
 	pipeline    *pipelineRun
 	accounts    []string
 	credentials credentials
@@ -58,7 +58,7 @@ func newLookups(r *pipelineRun, a *benchAccounts, sink load.Sink) *lookups {
 }
 
 func (l *lookups) login(ctx context.Context) error {
-	got, err := login(ctx, l.pipeline.client, l.pipeline.url+portalLogin, l.credentials)
+	got, err := login(ctx, l.pipeline.client, l.pipeline.url+portalLoginPath, l.credentials)
 	l.token = got.AccessToken
 	return err
 }

@@ -27,7 +27,7 @@ import (
 )
 
 // benchmarkPipeline runs pipeline on the data directory.
-func benchmarkPipeline(w *clitest.Env, ctx context.Context,
+func benchmarkPipeline(w *clitest.Runner, ctx context.Context,
 	args ...string) (report pipelineReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"pipeline", "--json"}, args...)...)
@@ -39,7 +39,7 @@ func benchmarkPipeline(w *clitest.Env, ctx context.Context,
 
 func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	s := w.Serve()
 	r, code, errs := benchmarkPipeline(w, t.Context(), "--accounts", "5", "--rate", "300", "--batch", "4",
 		"--call-records", "40", "--reports",
@@ -79,9 +79,9 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	}
 }
 
-// factory normalizes in place of the server, on a broker of its own: it copies raw records to the
+// fakeNormalizer normalizes in place of the server, on a broker of its own: it copies raw records to the
 // event topic, changed by spoil.
-type factory struct {
+type fakeNormalizer struct {
 	cluster  *kafka.Cluster
 	producer *kafka.Producer
 	// records to write in place of the n-th; nil: the record itself
@@ -89,10 +89,10 @@ type factory struct {
 	seen  atomic.Uint64
 }
 
-const factoryPartitions = 2
+const fakePartitions = 2
 
-// newFactory starts a broker on the data directory, where bench finds it, and the factory on it.
-func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Record) {
+// startFakeNormalizer starts a broker on the data directory, where bench finds it, and the normalizer on it.
+func startFakeNormalizer(w *clitest.Runner, spoil func(n uint64, r kafka.Record) []kafka.Record) {
 	w.T.Helper()
 	s := settings.Default()
 	s.DataDir = w.Dir
@@ -102,7 +102,7 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 		w.T.Fatal(err)
 	}
 
-	f := &factory{cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), spoil: spoil}
+	f := &fakeNormalizer{cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), spoil: spoil}
 
 	ctx, stop := context.WithCancel(w.T.Context())
 	var running sync.WaitGroup
@@ -114,11 +114,11 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 		}
 	})
 
-	if err := cluster.EnsureTopics(ctx, topics.All(factoryPartitions)); err != nil {
+	if err := cluster.EnsureTopics(ctx, topics.All(fakePartitions)); err != nil {
 		w.T.Fatal(err)
 	}
 
-	for partition := range factoryPartitions {
+	for partition := range fakePartitions {
 		running.Go(func() {
 			if err := f.work(ctx, partition); ctx.Err() == nil {
 				w.T.Error(err)
@@ -127,7 +127,7 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 	}
 }
 
-func (f *factory) work(ctx context.Context, partition int) error {
+func (f *fakeNormalizer) work(ctx context.Context, partition int) error {
 	reader := f.cluster.NewReader(event.TopicRaw, partition, 0)
 	defer reader.Close()
 
@@ -145,7 +145,7 @@ func (f *factory) work(ctx context.Context, partition int) error {
 	}
 }
 
-func (f *factory) pass(ctx context.Context, raw *kafka.Record) error {
+func (f *fakeNormalizer) pass(ctx context.Context, raw *kafka.Record) error {
 	at := event.Position{Partition: raw.Partition, Offset: raw.Offset}.String()
 	made := kafka.Record{Topic: event.TopicEvents, Partition: raw.Partition, Key: raw.Key, Value: raw.Value,
 		Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(at)}}}
@@ -161,7 +161,7 @@ func (f *factory) pass(ctx context.Context, raw *kafka.Record) error {
 	return f.producer.Produce(ctx, out...)
 }
 
-var quickPipeline = []string{"--through", "kafka", "--accounts", "3", "--rate", "400", "--batch", "1",
+var quickPipelineArgs = []string{"--through", "kafka", "--accounts", "3", "--rate", "400", "--batch", "1",
 	"--duration", "400ms", "--warmup", "0", "--wait", "3s"}
 
 func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
@@ -169,7 +169,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 	var held kafka.Record
 	for name, c := range map[string]struct {
 		spoil func(n uint64, r kafka.Record) []kafka.Record
-		is    func(r *flowReport) bool
+		found func(r *flowReport) bool // the report has the fault
 		code  int
 	}{
 		"lost": {func(n uint64, r kafka.Record) []kafka.Record {
@@ -217,24 +217,24 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newEnv(t)
+			w := newRunner(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 
-			newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
+			startFakeNormalizer(w, func(n uint64, r kafka.Record) []kafka.Record {
 				if n == 40 {
 					stop()
 				}
 				return c.spoil(n, r)
 			})
 
-			args := append(slices.Clone(quickPipeline), "--duration", "1h")
+			args := append(slices.Clone(quickPipelineArgs), "--duration", "1h")
 			if name == "disordered" {
 				args = append(args, "--accounts", "1")
 			}
 
 			r, code, errs := benchmarkPipeline(w, ctx, args...)
-			if code != c.code || !c.is(&r.Events) ||
+			if code != c.code || !c.found(&r.Events) ||
 				(code == cli.ExitFailed) != strings.Contains(errs, errPipelineFaults.Error()) {
 				t.Errorf("exits with %d: %+v\n%s", code, r.Events, errs)
 			}
@@ -256,15 +256,15 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 
-	w := newEnv(t)
-	newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
+	w := newRunner(t)
+	startFakeNormalizer(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n == 100 {
 			stop() // as Ctrl-C does
 		}
 		return []kafka.Record{r}
 	})
 
-	r, code, errs := benchmarkPipeline(w, ctx, append(slices.Clone(quickPipeline), "--duration", "1h")...)
+	r, code, errs := benchmarkPipeline(w, ctx, append(slices.Clone(quickPipelineArgs), "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Events.WholeRun.Records < 100 || r.Events.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -272,8 +272,8 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 
 func TestBenchPipelineClimbs(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
-	newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
+	w := newRunner(t)
+	startFakeNormalizer(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n > 150 {
 			return nil // overload
 		}
@@ -281,7 +281,7 @@ func TestBenchPipelineClimbs(t *testing.T) {
 	})
 
 	r, code, errs := benchmarkPipeline(w, t.Context(),
-		append(slices.Clone(quickPipeline), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
+		append(slices.Clone(quickPipelineArgs), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
 	if code != cli.ExitFailed || !strings.Contains(errs, errPipelineFaults.Error()) || len(r.Climb) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -320,7 +320,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 
 func TestBenchPipelineSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t)
+	w := newRunner(t)
 	for want, args := range map[string][]string{
 		"--rate must be at least 0":        {"--rate", "-1"},
 		"--accounts must be from 1":        {"--accounts", "0"},

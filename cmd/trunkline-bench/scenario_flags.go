@@ -10,8 +10,8 @@ import (
 )
 
 func commands(p *cli.Program) []*cobra.Command {
-	// floor is hidden: fanout --floor starts it
-	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), floorCommand(p)}
+	// The last one is hidden: fanout --floor starts it.
+	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), baselineCommand(p)}
 }
 
 // bench holds the flags of all scenarios.
@@ -27,10 +27,10 @@ type bench struct {
 	username, domain string
 
 	// See addAccountFlags and addEventFlags.
-	accounts, size int
+	accounts, size int // size: bytes of an event
 	through        string
 	apiKey         string
-	accountIDs     []string
+	accountIDs     []string // of the server; none: the run creates accounts
 
 	pids    []int
 	metrics []string

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// measureWindow observes a run after the warm-up and again after duration, and compares both
-// observations.
+// measureWindow reads the counters of a run after the warm-up and again after duration, and reports their
+// difference.
 func measureWindow[M any](ctx context.Context, warmup, duration time.Duration,
 	read func(context.Context) (M, error), report func(from, to M)) error {
 	retry.Sleep(ctx, warmup)
@@ -32,8 +32,8 @@ func measureWindow[M any](ctx context.Context, warmup, duration time.Duration,
 
 // observer measures the server's processes from outside.
 type observer struct {
-	pids    []int
-	metrics []string
+	pids    []int    // --server-pid
+	metrics []string // --metrics: URLs
 	client  *http.Client
 }
 
@@ -107,7 +107,7 @@ func (o *observer) usageBetween(from, to load.Usage, seconds float64, n uint64) 
 	return u
 }
 
-// rows returns the rows of the report; what is the unit of "per million".
+// rows returns the rows of the report; unit is what there is a million of in "per million".
 func (u *windowUsage) rows(unit string) [][]string {
 	if u == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"trunkline/settings"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return commands(p,
 			func(context.Context, *settings.Settings, *slog.Logger) error { return errors.New("served") })
@@ -24,7 +24,7 @@ func newEnv(t *testing.T) *clitest.Env {
 }
 
 func TestWrongUsage(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = []string{"HOME=" + t.TempDir()}
 	for _, c := range []struct {
 		want string
@@ -62,7 +62,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestConfigCheck(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	file := filepath.Join(w.Dir, "t.yaml")
 	if err := os.WriteFile(file, []byte("listen: \":1\"\nredis:\n  address: r:6379\n  password: hush\n"),
 		0o600); err != nil {
@@ -96,7 +96,7 @@ func TestConfigCheck(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_LOG_FORMAT=json"}
 	code, _, errs := w.Run("serve")
 	if code != cli.ExitFailed || !strings.Contains(errs, `"name":"TRUNKLINE_PORT"`) ||
@@ -107,7 +107,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	if help := w.MustRun("serve", "--help"); !strings.Contains(help, "--kafka.brokers list") {
 		t.Error(help)
 	}
@@ -118,7 +118,7 @@ func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	out := newEnv(t).MustRun("version")
+	out := newRunner(t).MustRun("version")
 	if lines := strings.Split(out, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "trunkline ") ||
 		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "date ") ||
 		!strings.HasPrefix(lines[3], "go1.") {

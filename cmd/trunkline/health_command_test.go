@@ -22,7 +22,7 @@ func TestHealth(t *testing.T) {
 	defer server.Close()
 
 	address := strings.TrimPrefix(server.URL, "http://")
-	w := newEnv(t)
+	w := newRunner(t)
 	for _, listen := range []string{address, strings.Replace(address, "127.0.0.1", "", 1),
 		strings.Replace(address, "127.0.0.1", "0.0.0.0", 1)} {
 		w.Environ = []string{"TRUNKLINE_METRICS_LISTEN=" + listen}

@@ -21,9 +21,9 @@ import (
 	"trunkline/cmd/trunkline/feed"
 	"trunkline/cmd/trunkline/listen"
 	"trunkline/cmd/trunkline/masterkey"
-	"trunkline/cmd/trunkline/portal"
 	"trunkline/cmd/trunkline/privacy"
 	"trunkline/cmd/trunkline/recording"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/cmd/trunkline/stats"
 	"trunkline/cmd/trunkline/topics"
 	"trunkline/cmd/trunkline/webhook"
@@ -44,7 +44,7 @@ func commands(p *cli.Program, serve runServer) []*cobra.Command {
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p),
 		privacy.Command(p), cdr.Command(p), stats.Command(p),
-		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p),
+		savedlogin.LoginCommand(p), savedlogin.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p),
 		alert.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
 		ai.Command(p))
 }

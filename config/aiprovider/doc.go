@@ -24,5 +24,6 @@
 //   - service.go, providers_sql.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
 //   - parse_body.go, field_parser.go, parse_headers.go, same_origin.go: reading and checking a body
-//   - sealed_secrets.go, open_secrets.go: sealed secrets, and a provider with its secrets for a session
+//   - sealed_secrets.go, masked_document.go, open_secrets.go: sealed secrets; secrets as Mask in responses and
+//     requests; a provider with its secrets for a session
 package aiprovider

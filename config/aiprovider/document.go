@@ -2,10 +2,6 @@ package aiprovider
 
 import "encoding/json"
 
-// Mask replaces every header's value, and the secret, in responses. A request with Mask as a value keeps
-// the stored value, unless it changes the origin of the URL.
-const Mask = "********"
-
 // Document is a provider in requests and responses. Optional fields that were never set
 // are absent.
 type Document struct {
@@ -32,24 +28,6 @@ type Media struct {
 type WebSocket struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitzero"` // nil if absent
-}
-
-// masked returns d with Mask in place of the secret and the headers' values.
-func (d Document) masked() Document {
-	if d.Secret != "" {
-		d.Secret = Mask
-	}
-	if d.WebSocket.Headers == nil {
-		return d
-	}
-
-	headers := make(map[string]string, len(d.WebSocket.Headers))
-	for name := range d.WebSocket.Headers {
-		headers[name] = Mask
-	}
-
-	d.WebSocket.Headers = headers
-	return d
 }
 
 // String leaves out the secrets, for logs and messages.

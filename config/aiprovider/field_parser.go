@@ -30,8 +30,8 @@ const (
 // parser removes the members that it reads from an object and collects the faults. The
 // members that remain are unknown.
 type parser struct {
-	members map[string]json.RawMessage
-	path    string // of the object in the body, "" or ending in "."
+	members map[string]json.RawMessage // not read yet
+	path    string                     // of the object in the body, "" or ending in "."
 	faults  *[]fault.Field
 }
 

@@ -8,8 +8,6 @@ import (
 	"unicode"
 
 	"golang.org/x/net/http/httpguts"
-
-	"trunkline/internal/fault"
 )
 
 // Bounds of headers. Servers commonly refuse a request whose headers are over
@@ -92,43 +90,4 @@ func checkHeaderValue(value string) (code, text string) {
 		return codeInvalid, "must not begin or end with a space"
 	}
 	return "", ""
-}
-
-// restoreMasked replaces each mask by the stored value of the header, or the stored secret.
-// It returns a fault for a mask without a stored value. The case of names is ignored.
-func (d *Document) restoreMasked(stored sealedSecrets) []fault.Field {
-	var faults []fault.Field
-	if d.Secret == Mask {
-		d.Secret = stored.token
-		if d.Secret == "" {
-			faults = append(faults, fault.Field{Field: "secret", Code: codeMasked,
-				Message: "no secret is stored for this address: send it instead of " + Mask})
-		}
-	}
-
-	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
-		if d.WebSocket.Headers[name] != Mask {
-			continue
-		}
-
-		value, ok := findHeader(stored.headers, name)
-		if !ok {
-			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
-				Message: "has no value stored for this address: send the value instead of " + Mask})
-			continue
-		}
-
-		d.WebSocket.Headers[name] = value
-	}
-
-	return faults
-}
-
-func findHeader(headers map[string]string, name string) (value string, ok bool) {
-	for storedName, value := range headers {
-		if strings.EqualFold(storedName, name) {
-			return value, true
-		}
-	}
-	return "", false
 }

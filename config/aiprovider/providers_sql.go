@@ -13,10 +13,10 @@ import (
 type row struct {
 	id, accountID, name, audioFormat, url string
 
-	headerNames   sql.NullString
-	sealedHeaders string
-	extensions    sql.NullBool
-	fallback      string
+	headerNames sql.NullString // JSON array; NULL: no headers were sent
+	sealed      string         // sealedSecrets; "": none
+	extensions  sql.NullBool
+	fallback    string // "": not sent
 
 	protocol  string // "": not sent
 	mode      string // "": not sent
@@ -29,7 +29,7 @@ const columns = `id, account_id, name, audio_format, url, header_names, sealed, 
 
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var session string
-	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealedHeaders, &r.extensions,
+	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealed, &r.extensions,
 		&r.fallback,
 		&r.protocol, &r.hasSecret, &session, &r.mode, &r.queues)
 	if session != "" {
@@ -58,8 +58,8 @@ func insertRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)`, r.id, r.accountID, r.name,
 		r.audioFormat, r.url,
-		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, r.protocol, r.hasSecret, string(r.session), r.mode,
-		r.queues, masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
+		r.headerNames, r.sealed, r.extensions, r.fallback, r.protocol, r.hasSecret, string(r.session), r.mode,
+		r.queues, masterkey.KeyID(r.sealed), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
@@ -68,7 +68,7 @@ func updateRow(ctx context.Context, e sqldb.Execer, r row) error {
 		`UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, protocol = $9, has_secret = $10, session = $11, mode = $12, queues = $13,
 		updated_at = $14 WHERE id = $15`, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, r.protocol,
+		r.headerNames, r.sealed, masterkey.KeyID(r.sealed), r.extensions, r.fallback, r.protocol,
 		r.hasSecret,
 		string(r.session), r.mode, r.queues, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"trunkline/internal/aiprotocol"
-	"trunkline/internal/fault"
 )
 
 const tableName = "ai_providers" // authenticated with every sealed secret
@@ -67,17 +64,17 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 	}
 	defer clear(secret)
 
-	r.sealedHeaders, err = s.keys.Seal(secret, tableName, accountID, d.ID)
+	r.sealed, err = s.keys.Seal(secret, tableName, accountID, d.ID)
 	return r, err
 }
 
 // unseal returns a provider's secrets.
 func (s *Service) unseal(r row) (sealedSecrets, error) {
-	if r.sealedHeaders == "" {
+	if r.sealed == "" {
 		return sealedSecrets{}, nil
 	}
 
-	secret, err := s.keys.Unseal(r.sealedHeaders, tableName, r.accountID, r.id)
+	secret, err := s.keys.Unseal(r.sealed, tableName, r.accountID, r.id)
 	if err != nil {
 		return sealedSecrets{}, fmt.Errorf("secrets of AI provider %s: %w", r.id, err)
 	}
@@ -91,72 +88,4 @@ func (s *Service) unseal(r row) (sealedSecrets, error) {
 	token := headers[tokenName]
 	delete(headers, tokenName)
 	return sealedSecrets{headers, token}, nil
-}
-
-// restoreSecrets returns the sent document with stored values in place of masks. It does
-// not use values that were stored for another origin, because they are secrets of that
-// host. Without a mask it unseals nothing, so that a provider whose secret cannot be
-// unsealed can be replaced.
-func (s *Service) restoreSecrets(sent Document, old row) (Document, error) {
-	if sent.Secret != Mask && !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
-		return sent, nil
-	}
-
-	var stored sealedSecrets
-	if sameOrigin(sent.WebSocket.URL, old.url) {
-		var err error
-		stored, err = s.unseal(old)
-		if err != nil {
-			return Document{}, err
-		}
-	}
-
-	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
-	faults := sent.restoreMasked(stored)
-	if len(faults) > 0 {
-		return Document{}, fault.Invalid(InvalidMessage, faults...)
-	}
-
-	return sent, nil
-}
-
-// maskedDocument returns the row as a masked document. It needs no master key.
-func (r row) maskedDocument() (Document, error) {
-	format, ok := aiprotocol.FormatOf(r.audioFormat)
-	if !ok {
-		return Document{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
-	}
-
-	d := Document{
-		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
-		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Mode: Mode(r.mode),
-		Session: r.session,
-	}
-	var err error
-	d.Queues, err = decodeQueues(r.id, r.queues)
-	if err != nil {
-		return Document{}, err
-	}
-
-	if r.hasSecret {
-		d.Secret = Mask
-	}
-	if r.extensions.Valid {
-		d.Extensions = &r.extensions.Bool
-	}
-	if !r.headerNames.Valid {
-		return d, nil
-	}
-
-	var names []string
-	if err := json.Unmarshal([]byte(r.headerNames.String), &names); err != nil {
-		return Document{}, damaged(fmt.Errorf("header names of AI provider %s: %w", r.id, err))
-	}
-
-	d.WebSocket.Headers = make(map[string]string, len(names))
-	for _, name := range names {
-		d.WebSocket.Headers[name] = Mask
-	}
-
-	return d, nil
 }

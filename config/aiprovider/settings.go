@@ -7,7 +7,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Settings holds the settings of accounts' AI providers.
+// Settings are the process's settings of AI providers, of the group ai_provider: the operator's. What an
+// account configures of a provider is a Document.
 type Settings struct {
 	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that are not public and that providers' addresses may be in; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }

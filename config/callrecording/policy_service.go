@@ -40,7 +40,7 @@ func New(ctx context.Context, db *sqldb.DB, accounts Accounts, auditLog *audit.L
 type FoundPolicy struct {
 	Policy        *Policy // nil: neither the account nor one above it has one
 	PolicyAccount string  // the account that has it
-	ETag          string
+	ETag          string  // of the policy, also of none
 }
 
 // Find returns the policy that holds for an account.

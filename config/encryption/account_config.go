@@ -18,10 +18,10 @@ type keySalt struct{ key, salt string }
 // accountConfig is an account's configuration.
 type accountConfig struct {
 	accountID string
-	exists    bool // false if the account was never configured
-	enabled   bool
-	algorithm string
-	revision  int64 // counts the changes: two at once are not both stored
+	exists    bool   // false if the account was never configured
+	enabled   bool   // new recordings are sealed
+	algorithm string // "": not sent yet, and never enabled
+	revision  int64  // counts the changes: two at once are not both stored
 	// versions[v-1] is version v of key and salt, the last one is current. It is empty until the
 	// configuration is first enabled.
 	versions []keySalt

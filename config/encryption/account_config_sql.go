@@ -59,8 +59,9 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 			return nil, sqldb.Wrap(err, operation)
 		}
 
-		st := results[id].accountConfig
-		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
+		config := results[id].accountConfig
+		config.exists, config.enabled = true, row.enabled
+		config.algorithm, config.revision = row.algorithm, row.revision
 		wantVersions[id] = wantVersion
 		// NULL is the version of a configuration that was never enabled: it has no keys.
 		if !version.Valid || results[id].err != nil {
@@ -69,11 +70,11 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 
 		p, err := s.unseal(id, version.Int64, sealed.String)
 		if err != nil {
-			results[id] = readResult{st, err}
+			results[id] = readResult{config, err}
 			continue
 		}
 
-		st.versions = append(st.versions, p)
+		config.versions = append(config.versions, p)
 	}
 
 	if err := rows.Err(); err != nil {

@@ -57,22 +57,22 @@ type Result struct {
 }
 
 func newResult(s *accountConfig) *Result {
-	a := &Result{ETag: etag(s.revision)}
+	result := &Result{ETag: etag(s.revision)}
 	if s.exists {
-		a.Config = s.toDocument()
+		result.Config = s.toDocument()
 	}
-	return a
+	return result
 }
 
 // Find returns an account's configuration, secrets included, and writes an audit entry
 // of the context's caller.
 func (s *Service) Find(ctx context.Context, accountID string) (*Result, error) {
-	st, err := s.read(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
+	config, err := s.read(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
 		return nil, err
 	}
 	s.metrics.reads.Inc()
-	return newResult(st), nil
+	return newResult(config), nil
 }
 
 // Update applies a change, all of it or nothing, and writes an audit entry of the
@@ -139,7 +139,7 @@ func updateFault(err error) error {
 // Key is one version of an account's key and salt. Never log it.
 type Key struct {
 	ID      string
-	Version int64
+	Version int64 // from 1
 	Key     string
 	Salt    string
 }

@@ -8,10 +8,11 @@
 //
 // # Files
 //
-// Read cli.go.
+// Read program.go.
 //
-//   - cli.go, signal.go: a program, its exit codes, signals
-//   - program_settings.go, stores.go: settings, and the stores and Kafka of commands that work on them
-//   - server_flags.go, http_requests.go, server_address.go: commands that talk to a server
-//   - list_output.go, progress.go, time_argument.go: output and arguments
+//   - program.go, signal.go, usage_errors.go: a program, its exit codes, signals, and the errors of wrong usage
+//   - program_settings.go, loggers.go, stores.go: settings, loggers, and the stores and Kafka of commands that
+//     work on them
+//   - server_flags.go, server_url.go, client_tls.go, http_requests.go: commands that talk to a server
+//   - list_output.go, progress.go, time_argument.go, read_secret.go: output, arguments, and secrets from stdin
 package cli

@@ -5,8 +5,8 @@ import "time"
 // Progress reports the progress of a long command on stderr, once a second and at its end.
 type Progress struct {
 	program    *Program
-	items      string
-	reportedAt time.Time
+	items      string    // plural noun
+	reportedAt time.Time // the last line
 }
 
 // Progress starts a report; items is the plural noun for them.

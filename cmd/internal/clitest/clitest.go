@@ -14,30 +14,30 @@ import (
 	"trunkline/cmd/internal/cli"
 )
 
-// Env runs command lines on one data directory.
-type Env struct {
+// Runner runs command lines on one data directory.
+type Runner struct {
 	T       *testing.T
 	Dir     string   // data directory
 	Environ []string // environment, NAME=value
-	Stdin   string   // stdin
+	Stdin   string   // what each command reads
 
 	name     string
 	commands func(*cli.Program) []*cobra.Command
 }
 
-// New returns an Env for a program with these commands.
-func New(t *testing.T, name string, commands func(*cli.Program) []*cobra.Command) *Env {
-	return &Env{T: t, Dir: t.TempDir(), name: name, commands: commands}
+// New returns a Runner for a program with these commands.
+func New(t *testing.T, name string, commands func(*cli.Program) []*cobra.Command) *Runner {
+	return &Runner{T: t, Dir: t.TempDir(), name: name, commands: commands}
 }
 
 // Run executes one command line in this process.
-func (e *Env) Run(args ...string) (code int, out, errs string) {
+func (e *Runner) Run(args ...string) (code int, out, errs string) {
 	e.T.Helper()
 	return e.RunContext(e.T.Context(), args...)
 }
 
 // RunContext is Run until ctx ends.
-func (e *Env) RunContext(ctx context.Context, args ...string) (code int, out, errs string) {
+func (e *Runner) RunContext(ctx context.Context, args ...string) (code int, out, errs string) {
 	e.T.Helper()
 	var stdout, stderr bytes.Buffer
 	p := &cli.Program{In: strings.NewReader(e.Stdin), Out: &stdout, Err: &stderr, Env: e.Environ}
@@ -46,7 +46,7 @@ func (e *Env) RunContext(ctx context.Context, args ...string) (code int, out, er
 }
 
 // MustRun returns the output of a command line, which must succeed.
-func (e *Env) MustRun(args ...string) string {
+func (e *Runner) MustRun(args ...string) string {
 	e.T.Helper()
 	code, out, errs := e.Run(args...)
 	if code != cli.ExitOK {
@@ -57,7 +57,7 @@ func (e *Env) MustRun(args ...string) string {
 
 // MustFail runs a command line, which must fail with an exit code and a single line on stderr that
 // contains want.
-func (e *Env) MustFail(code int, want string, args ...string) {
+func (e *Runner) MustFail(code int, want string, args ...string) {
 	e.T.Helper()
 	got, out, errs := e.Run(args...)
 	if got != code || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
@@ -66,7 +66,7 @@ func (e *Env) MustFail(code int, want string, args ...string) {
 }
 
 // MustJSON runs a command line and decodes the JSON that it prints.
-func (e *Env) MustJSON(into any, args ...string) {
+func (e *Runner) MustJSON(into any, args ...string) {
 	e.T.Helper()
 	if err := json.Unmarshal([]byte(e.MustRun(args...)), into); err != nil {
 		e.T.Fatal(err)

@@ -21,7 +21,7 @@ import (
 
 // Serve runs the whole program on the data directory, with embedded backends and TLS, until the
 // test ends. Commands find it through the same settings.
-func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
+func (e *Runner) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	e.T.Helper()
 	s := settings.Default()
 	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(
@@ -58,7 +58,7 @@ func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	return s
 }
 
-func (e *Env) awaitReady(url string) {
+func (e *Runner) awaitReady(url string) {
 	e.T.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; {
 		request, err := http.NewRequestWithContext(e.T.Context(), http.MethodGet, url, nil)
@@ -82,7 +82,7 @@ func (e *Env) awaitReady(url string) {
 }
 
 // OpenKafka opens Kafka as a running server does.
-func (e *Env) OpenKafka() *kafka.Cluster {
+func (e *Runner) OpenKafka() *kafka.Cluster {
 	e.T.Helper()
 	s, _, err := settings.Load(settings.Source{Env: e.Environ})
 	if err != nil {

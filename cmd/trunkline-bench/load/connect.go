@@ -22,7 +22,7 @@ func (l *Load) Connect(ctx context.Context) error {
 
 	startedAt := time.Now()
 	var opening sync.WaitGroup
-	for i, c := range l.conns {
+	for i, c := range l.bySlot {
 		if l.cfg.Ramp > 0 {
 			SleepUntil(ctx, startedAt.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
 		}
@@ -50,7 +50,7 @@ func (l *Load) Connect(ctx context.Context) error {
 const maxAttempts = 8
 
 // connectWithRetries opens c's connection and retries while the server is busy.
-func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
+func (l *Load) connectWithRetries(ctx context.Context, c *subscriber) error {
 	for attempt := 1; ; attempt++ {
 		err := l.open(ctx, c)
 		switch {
@@ -79,7 +79,7 @@ func isPermanent(err error) bool {
 }
 
 // open makes one attempt to connect.
-func (l *Load) open(ctx context.Context, c *conn) error {
+func (l *Load) open(ctx context.Context, c *subscriber) error {
 	var localAddr netip.Addr
 	n := len(l.cfg.Sources)
 	if n > 0 {
@@ -113,7 +113,7 @@ func (l *Load) countRefusal(err error) {
 }
 
 // handleDisconnect handles a connection that the server has ended.
-func (l *Load) handleDisconnect(c *conn, code int) {
+func (l *Load) handleDisconnect(c *subscriber, code int) {
 	if l.cfg.Resume == ResumeNever || c.stalled || l.ctx.Err() != nil || !mayReconnect(code) {
 		return
 	}
@@ -131,7 +131,7 @@ func mayReconnect(code int) bool {
 }
 
 // reconnect resumes, without a limit of attempts.
-func (l *Load) reconnect(c *conn) {
+func (l *Load) reconnect(c *subscriber) {
 	for l.ctx.Err() == nil {
 		SleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
 		select {

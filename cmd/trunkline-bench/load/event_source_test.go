@@ -41,7 +41,7 @@ func (n *recordingSink) Publish(_ context.Context, events []Event) error {
 }
 
 // runSource runs a source for some time on a test clock.
-func runSource(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *recordingSink) (*Source, error) {
+func runSource(t *testing.T, accounts int, rate float64, duration time.Duration, sink *recordingSink) (*Source, error) {
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
 	cfg := SourceConfig{Run: testRun, Size: 400, Clock: NewClock()}
@@ -55,7 +55,7 @@ func runSource(t *testing.T, accounts int, rate float64, for_ time.Duration, sin
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), for_)
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
 
 	return s, s.Run(ctx, rate)

@@ -22,9 +22,9 @@ import (
 // peer is the server's end of one connection.
 type peer struct {
 	net.Conn
-	in    *bufio.Reader
-	query string // of the upgrade
-	visit int    // counts upgrades, from 1
+	in      *bufio.Reader
+	query   string // of the upgrade
+	upgrade int    // counts upgrades, from 1
 }
 
 func (p *peer) send(frames ...[]byte) {
@@ -57,10 +57,10 @@ type server struct {
 	*httptest.Server
 	serve func(*peer)
 
-	mu     sync.Mutex
-	visits int
-	asked  []string // query of each upgrade request
-	refuse []int    // status of the first upgrades
+	mu       sync.Mutex
+	upgrades int
+	queries  []string // query of each upgrade request
+	refuse   []int    // status of the first upgrades
 }
 
 func newServer(t *testing.T, secure bool, serve func(*peer)) *server {
@@ -80,9 +80,9 @@ func newServer(t *testing.T, secure bool, serve func(*peer)) *server {
 
 func (s *server) upgrade(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.visits++
-	visit := s.visits
-	s.asked = append(s.asked, r.URL.RawQuery)
+	s.upgrades++
+	number := s.upgrades
+	s.queries = append(s.queries, r.URL.RawQuery)
 	refuse := 0
 	if len(s.refuse) > 0 {
 		refuse, s.refuse = s.refuse[0], s.refuse[1:]
@@ -105,7 +105,7 @@ func (s *server) upgrade(w http.ResponseWriter, r *http.Request) {
 	answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
 		base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
 	_, _ = conn.Write(append([]byte(answer), text(message(1, Stamp{}))...))
-	s.serve(&peer{Conn: conn, in: rw.Reader, query: r.URL.RawQuery, visit: visit})
+	s.serve(&peer{Conn: conn, in: rw.Reader, query: r.URL.RawQuery, upgrade: number})
 }
 
 func (s *server) loadConfig(change func(*Config)) Config {
@@ -173,10 +173,26 @@ func serverCloseFrame(code int) []byte {
 func countOf(s *server, part string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, query := range s.asked {
+	for _, query := range s.queries {
 		if strings.Contains(query, part) {
 			n++
 		}
 	}
 	return n
+}
+
+// serverFrame returns a server's frame, unmasked.
+func serverFrame(op byte, fin bool, payload []byte) []byte {
+	b := wsframe.AppendHeader(nil, op, len(payload))
+	if !fin {
+		b[0] &^= wsframe.Fin
+	}
+	return append(b, payload...)
+}
+
+func text(payload string) []byte { return serverFrame(wsframe.Text, true, []byte(payload)) }
+
+// message returns an event in the server's format.
+func message(id int, s Stamp) string {
+	return fmt.Sprintf(`{"id":"cc_evt_%019d","type":"x","data":{%s}}`, id, s.Append(nil, testRun))
 }

@@ -15,7 +15,7 @@ type receiver struct {
 	resume Resume
 	stamps stampReader
 	tally  Tally
-	reply  func(c *conn, frame []byte) error // sends a control frame
+	reply  func(c *subscriber, frame []byte) error // sends a control frame
 }
 
 // closedByServer is the error for a connection that the server ended with a close frame.
@@ -25,9 +25,9 @@ func (c *closedByServer) Error() string { return fmt.Sprintf("closed with %d", c
 
 var errOrder = errors.New("fragments out of order")
 
-// receive processes all complete frames of b. It returns the rest and the known length of the frame
-// at its beginning.
-func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error) {
+// receive processes all complete frames of b. It returns the rest, and need, the known length of the frame at
+// its beginning.
+func (r *receiver) receive(c *subscriber, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
 	var last []byte // id
 	defer func() {
@@ -50,12 +50,12 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 			continue
 		}
 
-		message, frameComplete, err := c.assemble(f)
+		message, messageComplete, err := c.assemble(f)
 		if err != nil {
 			return b, 0, err
 		}
 
-		if !frameComplete {
+		if !messageComplete {
 			continue
 		}
 		if cursor, ok := cursorOf(message); ok && r.resume == ResumeByCursor {
@@ -76,7 +76,7 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 }
 
 // assemble joins the fragments of a message.
-func (c *conn) assemble(f frame) (message []byte, complete bool, err error) {
+func (c *subscriber) assemble(f frame) (message []byte, complete bool, err error) {
 	first := f.Opcode != wsframe.Continuation
 	if first != (c.message == nil) {
 		return nil, false, errOrder
@@ -101,7 +101,7 @@ func (c *conn) assemble(f frame) (message []byte, complete bool, err error) {
 }
 
 // countMessage checks and counts a message.
-func (r *receiver) countMessage(c *conn, message []byte, now time.Time) {
+func (r *receiver) countMessage(c *subscriber, message []byte, now time.Time) {
 	s, ok := r.stamps.read(message)
 	if !ok {
 		r.tally.Foreign++
@@ -120,7 +120,7 @@ func (r *receiver) countMessage(c *conn, message []byte, now time.Time) {
 }
 
 // handleControl processes a control frame.
-func (r *receiver) handleControl(c *conn, f frame) error {
+func (r *receiver) handleControl(c *subscriber, f frame) error {
 	switch f.Opcode {
 	case wsframe.Ping:
 		r.tally.Pings++

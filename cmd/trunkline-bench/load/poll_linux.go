@@ -12,8 +12,9 @@ type poller struct {
 	events         []unix.EpollEvent
 }
 
-// readySocket is a socket with data to read, or closed by the peer.
-type readySocket struct{ slot, connects int32 }
+// socketID tells a subscriber's connection from its earlier ones: the subscriber's slot, and its count of
+// connections.
+type socketID struct{ slot, connects int32 }
 
 // wakeSlot is the slot of the eventfd.
 const wakeSlot = -1
@@ -36,7 +37,7 @@ func newPoller() (p *poller, err error) {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
 
-	if err := p.register(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {
+	if err := p.register(p.eventfd, unix.EPOLLIN, socketID{slot: wakeSlot}); err != nil {
 		return nil, fmt.Errorf("watching the eventfd: %w", err)
 	}
 
@@ -45,7 +46,7 @@ func newPoller() (p *poller, err error) {
 
 // watch adds a socket to the poller. With reading, wait reports it for data, else only for its
 // end. Closing the socket removes it.
-func (p *poller) watch(fd int, reading bool, id readySocket) error {
+func (p *poller) watch(fd int, reading bool, id socketID) error {
 	events := uint32(unix.EPOLLRDHUP)
 	if reading {
 		events |= unix.EPOLLIN
@@ -53,13 +54,13 @@ func (p *poller) watch(fd int, reading bool, id readySocket) error {
 	return p.register(fd, events, id)
 }
 
-func (p *poller) register(fd int, events uint32, id readySocket) error {
+func (p *poller) register(fd int, events uint32, id socketID) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
 		&unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
 }
 
-// wait appends the ready sockets to dst, none after wake.
-func (p *poller) wait(dst []readySocket) ([]readySocket, error) {
+// wait appends the sockets to dst that have data to read or were closed by the peer; none after wake.
+func (p *poller) wait(dst []socketID) ([]socketID, error) {
 	for {
 		n, err := unix.EpollWait(p.epoll, p.events, -1)
 		if err == unix.EINTR {
@@ -71,7 +72,7 @@ func (p *poller) wait(dst []readySocket) ([]readySocket, error) {
 
 		for _, e := range p.events[:n] {
 			if e.Fd != wakeSlot {
-				dst = append(dst, readySocket{e.Fd, e.Pad})
+				dst = append(dst, socketID{e.Fd, e.Pad})
 			}
 		}
 

@@ -6,11 +6,11 @@ import "errors"
 
 type poller struct{}
 
-type readySocket struct{ slot, connects int32 }
+type socketID struct{ slot, connects int32 }
 
 func newPoller() (*poller, error) { return nil, errors.New("subscribers need Linux (epoll)") }
 
-func (p *poller) watch(int, bool, readySocket) error            { return errors.ErrUnsupported }
-func (p *poller) wait(dst []readySocket) ([]readySocket, error) { return dst, errors.ErrUnsupported }
-func (p *poller) wake()                                         {}
-func (p *poller) close()                                        {}
+func (p *poller) watch(int, bool, socketID) error         { return errors.ErrUnsupported }
+func (p *poller) wait(dst []socketID) ([]socketID, error) { return dst, errors.ErrUnsupported }
+func (p *poller) wake()                                   {}
+func (p *poller) close()                                  {}

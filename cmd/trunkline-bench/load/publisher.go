@@ -11,8 +11,8 @@ import (
 // modulo the number of streams.
 type publisher struct {
 	source             *Source
-	number, publishers int
-	rate               float64
+	number, publishers int     // its number, from 0, and how many there are
+	rate               float64 // events per second of all publishers; 0: unpaced
 	startedAt          time.Time
 	next               int // event number; in the first round, also the number of its stream
 	batches            int // created batches, if they have a fixed size

@@ -16,23 +16,23 @@ const readBytes = 256 << 10
 // socketReader reads many connections in one goroutine. All share its buffers.
 type socketReader struct {
 	poll  *poller
-	onEnd func(c *conn, code int) // called with mu held for a connection that has ended
+	onEnd func(c *subscriber, code int) // called with mu held for a connection that has ended
 
 	mu         sync.Mutex
-	conns      map[int32]*conn // by slot
+	bySlot     map[int32]*subscriber
 	receiver   receiver
 	plaintext  []byte
 	ciphertext []byte // TLS only
 	stopping   bool
 }
 
-func newSocketReader(r receiver, secure bool, onEnd func(*conn, int)) (*socketReader, error) {
+func newSocketReader(r receiver, secure bool, onEnd func(*subscriber, int)) (*socketReader, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
 
-	w := &socketReader{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, receiver: r,
+	w := &socketReader{poll: poll, onEnd: onEnd, bySlot: map[int32]*subscriber{}, receiver: r,
 		plaintext: make([]byte, readBytes)}
 	w.receiver.reply = w.reply
 	if secure {
@@ -44,7 +44,7 @@ func newSocketReader(r receiver, secure bool, onEnd func(*conn, int)) (*socketRe
 
 // run reads until stop.
 func (w *socketReader) run() error {
-	var sockets []readySocket
+	var sockets []socketID
 	for {
 		var err error
 		sockets, err = w.poll.wait(sockets[:0])
@@ -54,9 +54,9 @@ func (w *socketReader) run() error {
 
 		w.mu.Lock()
 		for _, socket := range sockets {
-			c := w.conns[socket.slot]
+			c := w.bySlot[socket.slot]
 			if c != nil && c.open && c.connects == socket.connects {
-				w.readConn(c)
+				w.readSubscriber(c)
 			}
 		}
 
@@ -70,7 +70,7 @@ func (w *socketReader) run() error {
 }
 
 // adopt takes over a connection after its handshake.
-func (w *socketReader) adopt(c *conn, o *establishedConn) error {
+func (w *socketReader) adopt(c *subscriber, o *establishedConn) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -80,7 +80,7 @@ func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 	}
 
 	c.connects++
-	if err := w.poll.watch(o.fd, !c.stalled, readySocket{int32(c.slot), c.connects}); err != nil {
+	if err := w.poll.watch(o.fd, !c.stalled, socketID{int32(c.slot), c.connects}); err != nil {
 		_ = unix.Close(o.fd)
 		return fmt.Errorf("watching a socket: %w", err)
 	}
@@ -91,7 +91,7 @@ func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 
 	c.open, c.fd, c.tls, c.transport, c.message = true, o.fd, o.tls, o.transport, nil
 	c.partial = nil
-	w.conns[int32(c.slot)] = c
+	w.bySlot[int32(c.slot)] = c
 	w.receiver.tally.Open++
 
 	if c.stalled {
@@ -108,7 +108,7 @@ func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 }
 
 // handleResult closes the connection if reading it returned an error other than errNoData.
-func (w *socketReader) handleResult(c *conn, err error) {
+func (w *socketReader) handleResult(c *subscriber, err error) {
 	var closed *closedByServer
 	switch {
 	case err == nil || err == errNoData:
@@ -131,7 +131,7 @@ func isProtocolError(err error) bool {
 		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
 }
 
-func (w *socketReader) reply(c *conn, frame []byte) error {
+func (w *socketReader) reply(c *subscriber, frame []byte) error {
 	if c.tls != nil {
 		_, err := c.tls.Write(frame)
 		return err
@@ -139,7 +139,7 @@ func (w *socketReader) reply(c *conn, frame []byte) error {
 	return writeAll(c.fd, frame)
 }
 
-func (w *socketReader) endConn(c *conn, code int) {
+func (w *socketReader) endConn(c *subscriber, code int) {
 	w.closeConn(c)
 	w.receiver.tally.countClosed(code)
 	if c.stalled {
@@ -148,7 +148,7 @@ func (w *socketReader) endConn(c *conn, code int) {
 	w.onEnd(c, code)
 }
 
-func (w *socketReader) closeConn(c *conn) {
+func (w *socketReader) closeConn(c *subscriber) {
 	_ = unix.Close(c.fd) // also removes it from the poller
 	c.open, c.fd, c.tls, c.transport, c.partial, c.message = false, -1, nil, nil, nil, nil
 	w.receiver.tally.Open--
@@ -160,7 +160,7 @@ func (w *socketReader) stop() {
 	defer w.mu.Unlock()
 
 	w.stopping = true
-	for _, c := range w.conns {
+	for _, c := range w.bySlot {
 		if c.open {
 			_ = w.reply(c, closeFrame(codeNormal)) // best effort
 			w.closeConn(c)

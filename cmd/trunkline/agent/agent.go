@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 )
 
 // Command returns the command agent with its subcommands.
@@ -37,12 +37,12 @@ func Command(p *cli.Program) *cobra.Command {
 
 func act(p *cli.Program, action, short string) *cobra.Command {
 	var queue, reason string
-	command := portal.WithAccount(p, &cobra.Command{
+	command := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   action + " AGENT",
 		Short: short,
 		Long:  short + ". AGENT is the id of trunkline agent list.\nThe exit code is 0 when an event of the platform has confirmed it.",
 		Args:  cli.ExactArgs("AGENT"),
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		body := map[string]string{"action": action}
 		if queue != "" {
 			body["queue_id"] = queue
@@ -79,7 +79,7 @@ type row struct {
 func list(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "List the agents that are logged in", Args: cli.ExactArgs()}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return portal.WithSession(p, command, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
+	return savedlogin.WithSession(p, command, func(cmd *cobra.Command, s *savedlogin.Session, _ []string) error {
 		agents, err := snapshot(cmd.Context(), s)
 		if err != nil {
 			return fmt.Errorf("listing the agents: %w", err)
@@ -100,9 +100,9 @@ func list(p *cli.Program) *cobra.Command {
 }
 
 // snapshot exchanges the portal token for one of the channel and reads the agents.
-func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
+func snapshot(ctx context.Context, s *savedlogin.Session) ([]row, error) {
 	_, answer, err := s.Do(ctx,
-		portal.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{},
+		savedlogin.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{},
 			WantStatus: http.StatusOK})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 		return nil, errors.New("the response has no token: is it a Trunkline server?")
 	}
 
-	_, body, err := s.Do(ctx, portal.Request{Method: http.MethodGet, Path: "/ws/v1/cc_events/snapshot",
+	_, body, err := s.Do(ctx, savedlogin.Request{Method: http.MethodGet, Path: "/ws/v1/cc_events/snapshot",
 		Token: channel.Token, WantStatus: http.StatusOK})
 	if err != nil {
 		return nil, err

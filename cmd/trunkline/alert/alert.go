@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/internal/report"
 	"trunkline/stats/figures"
 )
@@ -34,7 +34,7 @@ func list(p *cli.Program) *cobra.Command {
 		"also ended ones that began since: a duration such as 12h or 3d, or a time")
 
 	asJSON := cli.JSONListFlag(command.Flags())
-	return portal.WithAccount(p, command, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
+	return savedlogin.WithAccount(p, command, func(cmd *cobra.Command, s *savedlogin.Session, _ []string) error {
 		query := url.Values{"page_size": {strconv.Itoa(report.MaxPage)}}
 		if since != "" {
 			now := time.Now()
@@ -51,7 +51,7 @@ func list(p *cli.Program) *cobra.Command {
 		var alerts []figures.Alert
 		for {
 			_, answer, err := s.Do(cmd.Context(),
-				portal.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(),
+				savedlogin.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(),
 					WantStatus: http.StatusOK})
 			if err != nil {
 				return fmt.Errorf("listing the alerts: %w", err)
@@ -77,13 +77,14 @@ func list(p *cli.Program) *cobra.Command {
 func cells(a figures.Alert) []string {
 	about := cmp.Or(a.QueueID, a.AgentID, a.Feed)
 	return []string{
-		clock(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)), cli.Printable(string(a.Metric)),
-		strconv.FormatFloat(a.Value, 'f', -1, 64), clock(a.EndedAt),
+		formatTime(a.StartedAt), cli.Printable(a.Name), cli.OrDash(cli.Printable(about)),
+		cli.Printable(string(a.Metric)),
+		strconv.FormatFloat(a.Value, 'f', -1, 64), formatTime(a.EndedAt),
 	}
 }
 
-// clock returns the local time of Unix seconds; "-" for none.
-func clock(seconds json.Number) string {
+// formatTime returns the local time of Unix seconds; "-" for none.
+func formatTime(seconds json.Number) string {
 	at, err := seconds.Float64()
 	if err != nil || at == 0 {
 		return "-"

@@ -13,7 +13,7 @@ import (
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/internal/clitest"
 	"trunkline/cmd/trunkline/alert"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 )
 
 // server is a scripted Trunkline with two pages of alerts.
@@ -53,7 +53,7 @@ func TestAlertList(t *testing.T) {
 	defer trunkline.Close()
 
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{portal.LoginCommand(p), alert.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), alert.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=secret"}
 	e.MustRun("login", "--url", trunkline.URL, "--insecure", "--username", "carla", "--domain", "x")

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 )
 
 // actionCommands returns the commands that act on a call of a platform.
 func actionCommands(p *cli.Program) []*cobra.Command {
-	shorts := []struct{ action, short string }{
+	actions := []struct{ action, short string }{
 		{"hangup", "End a call"},
 		{"transfer", "Send the caller of a call to another destination"},
 		{"hold", "Put a call on hold"},
@@ -22,15 +22,15 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 	}
 	var commands []*cobra.Command
 
-	for _, c := range shorts {
+	for _, c := range actions {
 		use, arguments := c.action+" CALL", []string{"CALL"}
 		if c.action == "transfer" {
 			use, arguments = use+" DESTINATION", append(arguments, "DESTINATION")
 		}
 
 		commands = append(commands,
-			portal.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
-				func(cmd *cobra.Command, s *portal.Session, args []string) error {
+			savedlogin.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
+				func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 					body := map[string]string{"action": c.action}
 					if c.action == "transfer" {
 						body["destination"] = args[1]

@@ -16,7 +16,7 @@ import (
 
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/trunkline/cdr"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/internal/retry"
 )
 
@@ -51,7 +51,7 @@ func (c callProgress) bridged() bool {
 // Command returns the command call.
 func Command(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	command := portal.WithSession(p, &cobra.Command{
+	command := savedlogin.WithSession(p, &cobra.Command{
 		Use:   "call DESTINATION",
 		Short: "Call a number: your phone rings first; follow the call and print its record",
 		Long: `Call a number as the user of trunkline login: your phone rings first, then the
@@ -60,7 +60,7 @@ destination. States are printed as they come, and the call record after the end.
 Ctrl-C ends the call. The exit code is 0 when the two parties were connected,
 else 1.`,
 		Args: cli.ExactArgs("DESTINATION"),
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		return run(cmd.Context(), p, s, args[0], asJSON)
 	})
 
@@ -69,7 +69,7 @@ else 1.`,
 	return command
 }
 
-func run(ctx context.Context, p *cli.Program, s *portal.Session, destination string, asJSON bool) error {
+func run(ctx context.Context, p *cli.Program, s *savedlogin.Session, destination string, asJSON bool) error {
 	body, err := s.Call(ctx, http.MethodPost, "/ucp/v2/c2c/"+url.PathEscape(destination), http.StatusCreated)
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", destination, err)
@@ -128,7 +128,7 @@ func newStatePrinter(p *cli.Program, id string) func(callProgress) {
 
 // follow polls the progress until the call or ctx has ended. It retries while the server
 // restarts.
-func follow(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
+func follow(ctx context.Context, s *savedlogin.Session, id string, show func(callProgress)) (callProgress, error) {
 	for {
 		c, err := findCall(ctx, s, id)
 		var refusal *cli.HTTPError
@@ -148,7 +148,7 @@ func follow(ctx context.Context, s *portal.Session, id string, show func(callPro
 	}
 }
 
-func findCall(ctx context.Context, s *portal.Session, id string) (c callProgress, err error) {
+func findCall(ctx context.Context, s *savedlogin.Session, id string) (c callProgress, err error) {
 	body, err := s.Call(ctx, http.MethodGet, "/api/v2/calls/"+url.PathEscape(id), http.StatusOK)
 	if err != nil {
 		return c, err
@@ -159,7 +159,7 @@ func findCall(ctx context.Context, s *portal.Session, id string) (c callProgress
 }
 
 // hangUp cancels the call and follows it to its end.
-func hangUp(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
+func hangUp(ctx context.Context, s *savedlogin.Session, id string, show func(callProgress)) (callProgress, error) {
 	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
 
@@ -176,7 +176,7 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(callPro
 }
 
 // awaitRecord returns the call record, nil if there is none within recordTimeout.
-func awaitRecord(ctx context.Context, s *portal.Session, final callProgress) (json.RawMessage, error) {
+func awaitRecord(ctx context.Context, s *savedlogin.Session, final callProgress) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 

@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/internal/atomicfile"
 )
 
 func cdrExport(p *cli.Program) *cobra.Command {
 	var q searchFlags
 	var output string
-	command := portal.WithAccount(p, &cobra.Command{
+	command := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   "export",
 		Short: "Write the call records of a time range as CSV",
 		Long: `Write the call records of a time range as CSV, as the user of trunkline login: a
@@ -24,7 +24,7 @@ header row, then a row for each record, newest first.
 
 With --output the file is written atomically: it appears when it is complete.`,
 		Args: cli.ExactArgs(),
-	}, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, _ []string) error {
 		values, err := q.query(time.Now())
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ With --output the file is written atomically: it appears when it is complete.`,
 	return command
 }
 
-func export(ctx context.Context, p *cli.Program, s *portal.Session, path string, w io.Writer) error {
+func export(ctx context.Context, p *cli.Program, s *savedlogin.Session, path string, w io.Writer) error {
 	response, err := s.Stream(ctx, path, "text/csv")
 	if err != nil {
 		return fmt.Errorf("exporting call records: %w", err)

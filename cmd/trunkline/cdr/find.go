@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/event"
 )
 
@@ -84,13 +84,13 @@ func dateParams(since, until time.Time) url.Values {
 func cdrFind(p *cli.Program) *cobra.Command {
 	var q searchFlags
 	var asJSON bool
-	command := portal.WithAccount(p, &cobra.Command{
+	command := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   "find [ORIGINATION_CALL_ID]",
 		Short: "Find call records, newest first, or the one of a call by the id that click to call returned",
 		Long: `Find call records as the user of trunkline login, newest first, or the one of a
 call by the id that click to call returned.`,
 		Args: cli.AtMostOneArg,
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		if len(args) == 1 {
 			return findOne(cmd, p, s, args[0], q, asJSON)
 		}
@@ -104,7 +104,7 @@ call by the id that click to call returned.`,
 	return command
 }
 
-func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q searchFlags, asJSON bool) error {
+func findOne(cmd *cobra.Command, p *cli.Program, s *savedlogin.Session, id string, q searchFlags, asJSON bool) error {
 	now := time.Now()
 	since, until := now.Add(-idSearchRange), now.Add(time.Hour)
 	if cmd.Flags().Changed("since") || cmd.Flags().Changed("until") {
@@ -129,14 +129,14 @@ func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 
 // Find returns the record of the call with the id that click to call returned. A 404 is a
 // *cli.HTTPError.
-func Find(ctx context.Context, s *portal.Session, originationCallID string,
+func Find(ctx context.Context, s *savedlogin.Session, originationCallID string,
 	since, until time.Time) (json.RawMessage, error) {
 	values := dateParams(since, until)
 	values.Set("origination_call_id", originationCallID)
 	return s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
 }
 
-func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q searchFlags, asJSON bool) error {
+func findPages(ctx context.Context, p *cli.Program, s *savedlogin.Session, q searchFlags, asJSON bool) error {
 	values, err := q.query(time.Now())
 	if err != nil {
 		return err

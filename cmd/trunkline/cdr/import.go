@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	importSuffix  = ".cdr.json" // of the files that mod_json_cdr writes
+	modJSONSuffix = ".cdr.json" // of the files that mod_json_cdr writes
 	masterCSV     = "Master.csv"
 	importWorkers = 8
 	minRetryWait  = 250 * time.Millisecond
@@ -50,7 +50,7 @@ func cdrImport(p *cli.Program) *cobra.Command {
 		Short: "Send the call records that a switch has in files",
 		Long: `Send the call records that a switch has in files:
 
-- of FreeSWITCH those that it could not post: the files *` + importSuffix + ` below PATH, the
+- of FreeSWITCH those that it could not post: the files *` + modJSONSuffix + ` below PATH, the
   err-log-dir of mod_json_cdr, with any value of its parameter encode;
 - of Asterisk those of cdr_csv, as after a time in which Trunkline was away: PATH is Master.csv, or
   a directory with it. cdr.conf needs loguniqueid=yes and, where cdr_manager.conf maps the
@@ -136,7 +136,7 @@ func recordFiles(dir string) (files []string, err error) {
 			return err
 		}
 
-		ours := strings.HasSuffix(entry.Name(), importSuffix) || entry.Name() == masterCSV
+		ours := strings.HasSuffix(entry.Name(), modJSONSuffix) || entry.Name() == masterCSV
 		if ours || path == dir && strings.HasSuffix(path, csvSuffix) {
 			files = append(files, path)
 		}
@@ -154,13 +154,13 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 	defer cancel(nil)
 
 	progress := i.p.Progress("files")
-	next := make(chan string)
+	toSend := make(chan string)
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 
 	for range min(importWorkers, len(files)) {
 		workers.Go(func() {
-			for file := range next {
+			for file := range toSend {
 				replayed, err := i.send(ctx, file)
 				mu.Lock()
 				malformed := malformedError{}
@@ -186,14 +186,14 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 
 	for _, file := range files {
 		select {
-		case next <- file:
+		case toSend <- file:
 			continue
 		case <-ctx.Done():
 		}
 		break
 	}
 
-	close(next)
+	close(toSend)
 	workers.Wait()
 	return counts, context.Cause(ctx)
 }
@@ -208,7 +208,7 @@ func isRecordError(status int) bool {
 	return false
 }
 
-// send sends one file.
+// send sends one file. replayed is true if the server had stored all of it before.
 func (i *importer) send(ctx context.Context, file string) (replayed bool, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -227,7 +227,7 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 	return replayed, err
 }
 
-// sendMasterCSV sends the lines of one of Asterisk's files. replayed is true if all were stored before.
+// sendMasterCSV sends the lines of one of Asterisk's files.
 func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed bool, err error) {
 	bodies, err := readMasterCSV(content, i.timeZone)
 	if err != nil {
@@ -286,7 +286,7 @@ func modJSONBody(file string, content []byte) importRequest {
 		record = append([]byte("cdr="), record...)
 		contentType = "application/x-www-form-urlencoded"
 	}
-	uuid := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), importSuffix), "a_")
+	uuid := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), modJSONSuffix), "a_")
 	return importRequest{"freeswitch.json_cdr?uuid=" + url.QueryEscape(uuid), contentType, record}
 }
 

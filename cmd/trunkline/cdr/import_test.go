@@ -22,7 +22,7 @@ import (
 	"trunkline/cmd/trunkline/directory"
 )
 
-func newImportEnv(t *testing.T) *clitest.Env {
+func newImportRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{Command(p), directory.AccountCommand(p), directory.APIKeyCommand(p)}
 	})
@@ -74,7 +74,7 @@ func writeFile(t *testing.T, name, content string) {
 }
 
 func TestImportIntoAServer(t *testing.T) {
-	w := newImportEnv(t)
+	w := newImportRunner(t)
 	s := w.Serve()
 	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
 	w.Environ = append(w.Environ,
@@ -100,7 +100,7 @@ func TestImportIntoAServer(t *testing.T) {
 	}
 
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if rows := callRecordsOf(w, s, account); rows == 4 {
+		if rows := countRecordsOf(w, s, account); rows == 4 {
 			break
 		} else if time.Since(began) > time.Minute {
 			t.Fatalf("%d rows", rows)
@@ -136,7 +136,7 @@ func TestImportWaitsForTheServer(t *testing.T) {
 	defer server.Close()
 
 	dir, _ := errLogDir(t)
-	w := newImportEnv(t)
+	w := newImportRunner(t)
 	if out := w.MustRun("cdr", "import", "--api-key", "k", "--url", server.URL,
 		dir); out != "4 new, 0 imported before, 0 refused\n" {
 		t.Errorf("prints %q", out)
@@ -156,7 +156,7 @@ const masterLines = `"acme","+12025550111","600","from-internal","""Bob <Sales>"
 "acme","1001","10`
 
 func TestImportOfAsterisksMasterCSV(t *testing.T) {
-	w := newImportEnv(t)
+	w := newImportRunner(t)
 	s := w.Serve()
 	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
 	w.Environ = append(w.Environ,
@@ -183,9 +183,9 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 		t.Error("Asterisk's file is gone")
 	}
 
-	for began := time.Now(); callRecordsOf(w, s, account) != 2; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); countRecordsOf(w, s, account) != 2; time.Sleep(50 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Fatalf("%d rows", callRecordsOf(w, s, account))
+			t.Fatalf("%d rows", countRecordsOf(w, s, account))
 		}
 	}
 

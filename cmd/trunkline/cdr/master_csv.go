@@ -26,7 +26,7 @@ var (
 	newColumns      = []string{"PeerAccount", "Linkedid", "Sequence"} // newcdrcolumns
 )
 
-// columnsOf returns the columns of a line of n. One column alone behind the fixed ones is the unique id or the
+// columnsOf returns the names of a line's columns. One column alone behind the fixed ones is the unique id or the
 // user field; without the unique id a line cannot be told from another call's.
 func columnsOf(line []string) ([]string, error) {
 	fixed := len(csvColumns)

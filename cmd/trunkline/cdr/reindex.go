@@ -45,20 +45,20 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 		return err
 	}
 
-	var done cdrindex.Progress
+	var progress cdrindex.Progress
 	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
 	case err == nil:
-		done, err = index.Reindex(ctx, kafka.NewLog(cluster), progressPrinter(p))
+		progress, err = index.Reindex(ctx, kafka.NewLog(cluster), progressPrinter(p))
 	case fault.KindOf(err) == fault.KindNotFound: // no server has run yet
 		err = nil
 	}
 
 	if err != nil {
-		return fmt.Errorf("after %d of %d records: %w", done.Done, done.Total, err)
+		return fmt.Errorf("after %d of %d records: %w", progress.Done, progress.Total, err)
 	}
 
-	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", done.Done,
-		done.Rows, done.Invalid)
+	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", progress.Done,
+		progress.Rows, progress.Invalid)
 	return err
 }
 

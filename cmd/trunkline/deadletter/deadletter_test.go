@@ -21,7 +21,7 @@ import (
 	"trunkline/settings"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{Command(p), directory.AccountCommand(p)}
 	})
@@ -29,10 +29,10 @@ func newEnv(t *testing.T) *clitest.Env {
 
 // onEachKafka runs a test beside a server with an embedded broker, and on a
 // real Kafka.
-func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
-	t.Run("embedded", func(t *testing.T) { test(t, newEnv(t)) })
+func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Runner)) {
+	t.Run("embedded", func(t *testing.T) { test(t, newRunner(t)) })
 	t.Run("kafka", func(t *testing.T) {
-		w := newEnv(t)
+		w := newRunner(t)
 		brokers := testservice.Kafka(t)
 		w.Environ = []string{
 			"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","),
@@ -42,12 +42,12 @@ func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
 	})
 }
 
-// died is the time of the first dead letter, within Kafka's retention.
-var died = time.Now().Add(-time.Hour).Truncate(time.Second)
+// firstDied is the time of the first dead letter, within Kafka's retention.
+var firstDied = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-func dead(n int, topic, kind string) kafka.Record {
+func deadRecord(n int, topic, kind string) kafka.Record {
 	return kafka.Record{
-		Topic: event.TopicDead, Partition: n % 2, Time: died.Add(time.Duration(n) * time.Millisecond),
+		Topic: event.TopicDead, Partition: n % 2, Time: firstDied.Add(time.Duration(n) * time.Millisecond),
 		Key: []byte("demo"), Value: []byte(`{"n":` + strconv.Itoa(n) + `}`),
 		Headers: []kafka.Header{
 			{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte("pbx")},
@@ -69,10 +69,11 @@ func addDeadLetters(t *testing.T, cluster *kafka.Cluster) {
 
 	var records []kafka.Record
 	for n := range 4 {
-		records = append(records, dead(n, event.TopicRaw, "invalid"))
+		records = append(records, deadRecord(n, event.TopicRaw, "invalid"))
 	}
 
-	records = append(records, dead(4, event.TopicCDRRaw, "not_found"), dead(5, event.TopicCDRRaw, "not_found"))
+	records = append(records, deadRecord(4, event.TopicCDRRaw, "not_found"),
+		deadRecord(5, event.TopicCDRRaw, "not_found"))
 	produce(t, cluster, records...)
 }
 
@@ -124,7 +125,7 @@ func values(t *testing.T, cluster *kafka.Cluster, topic string) []string {
 	return all
 }
 
-func expect(w *clitest.Env, cluster *kafka.Cluster, topic string, want ...string) {
+func expect(w *clitest.Runner, cluster *kafka.Cluster, topic string, want ...string) {
 	w.T.Helper()
 	if got := values(w.T, cluster, topic); !slices.Equal(got, want) {
 		w.T.Errorf("%s holds %q, want %q", topic, got, want)
@@ -132,7 +133,7 @@ func expect(w *clitest.Env, cluster *kafka.Cluster, topic string, want ...string
 }
 
 func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
 	w.OpenKafka()
 
@@ -148,7 +149,7 @@ func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
 
 func TestDeadletterList(t *testing.T) { onEachKafka(t, checkDeadletterList) }
 
-func checkDeadletterList(t *testing.T, w *clitest.Env) {
+func checkDeadletterList(t *testing.T, w *clitest.Runner) {
 	addDeadLetters(t, w.OpenKafka())
 	positions := func(args ...string) string {
 		t.Helper()
@@ -177,7 +178,7 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 	}
 
 	out := w.MustRun("deadletter", "list", "--limit", "1", "--kind", "invalid")
-	want := "1:1       " + died.UTC().Format("2006-01-02T15:04:05") + ".003Z  cc.raw  invalid  it was [2Jbad  7\n"
+	want := "1:1       " + firstDied.UTC().Format("2006-01-02T15:04:05") + ".003Z  cc.raw  invalid  it was [2Jbad  7\n"
 	if lines := strings.SplitAfter(out, "\n"); len(lines) != 3 || lines[1] != want {
 		t.Errorf("list prints %q, want %q", out, want)
 	}
@@ -192,7 +193,7 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 
 func TestDeadletterRetryOfPositions(t *testing.T) { onEachKafka(t, checkDeadletterRetryOfPositions) }
 
-func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
+func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Runner) {
 	cluster := w.OpenKafka()
 	addDeadLetters(t, cluster)
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
@@ -213,7 +214,7 @@ func TestDeadletterRetryAllSendsEachOnce(t *testing.T) {
 	onEachKafka(t, checkDeadletterRetryAllSendsEachOnce)
 }
 
-func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
+func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Runner) {
 	cluster := w.OpenKafka()
 	addDeadLetters(t, cluster)
 	for _, step := range []struct {
@@ -233,7 +234,7 @@ func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
 		t.Errorf("after a retry of all the list is %q", out)
 	}
 
-	produce(t, cluster, dead(6, event.TopicRaw, "invalid"))
+	produce(t, cluster, deadRecord(6, event.TopicRaw, "invalid"))
 	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
 		t.Errorf("retry --all prints %q", out)
 	}
@@ -245,7 +246,7 @@ func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
 func TestDeadletterDiscard(t *testing.T) { onEachKafka(t, checkDeadletterDiscard) }
 
 // A discarded letter is not listed and not sent back with the others, but by its position.
-func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
+func checkDeadletterDiscard(t *testing.T, w *clitest.Runner) {
 	cluster := w.OpenKafka()
 	addDeadLetters(t, cluster)
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "discard", "0:0", "0:3")
@@ -281,7 +282,7 @@ func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 }
 
 func TestDeadletterValuesOfEveryKind(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	cluster := w.OpenKafka()
 	addDeadLetters(t, cluster)
 
@@ -290,7 +291,7 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 		"CC: x\n":  `"value":"CC: x\n"`,
 		"\xff":     `"value_base64":"/w=="`,
 	} {
-		record := dead(0, event.TopicRaw, "kind of "+value)
+		record := deadRecord(0, event.TopicRaw, "kind of "+value)
 		record.Value = []byte(value)
 		produce(t, cluster, record)
 		text := w.MustRun("deadletter", "list", "--json", "--kind", "kind of "+value)
@@ -302,7 +303,7 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 
 // An event of a feed whose account does not exist yet is delivered by a retry once it does.
 func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
-	w, brokers, prefix := newEnv(t), testservice.Kafka(t), testservice.Prefix(t)
+	w, brokers, prefix := newRunner(t), testservice.Kafka(t), testservice.Prefix(t)
 	w.Environ = []string{"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","),
 		"TRUNKLINE_KAFKA_TOPIC_PREFIX=" + prefix}
 	w.Serve(func(s *settings.Settings) {
@@ -339,6 +340,7 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 	}
 
 	const letter = " unknown_account support\nacme.example"
+	// one waits for a single letter, at another position than except, and returns its position.
 	one := func(except string) (position string) {
 		t.Helper()
 		await("the dead letter", func() bool {

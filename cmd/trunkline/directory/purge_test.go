@@ -67,7 +67,7 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 // A table with a column for the account must be covered by the purge, also in packages that are
 // added later.
 func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	for _, id := range []string{"gone", "stays"} {
 		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)
 		w.MustRun("user", "create", "alice", "--account", id, "--presence-id", "1001")
@@ -148,7 +148,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 
 // Queue configurations are on Kafka, in the server's broker.
 func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	s := w.Serve()
 	for _, id := range []string{"gone", "stays"} {
 		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)

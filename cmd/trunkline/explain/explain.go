@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/event"
 )
 
@@ -42,7 +42,7 @@ the log or the server did not answer.`,
 				return cli.UsageError(err)
 			}
 
-			s, err := portal.Open(p)
+			s, err := savedlogin.Open(p)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ the log or the server did not answer.`,
 	return command
 }
 
-func run(ctx context.Context, p *cli.Program, s *portal.Session, id string, r explainFlags) error {
+func run(ctx context.Context, p *cli.Program, s *savedlogin.Session, id string, r explainFlags) error {
 	query := url.Values{}
 	for name, value := range map[string]string{"client": r.client, "user": r.user} {
 		if value != "" {

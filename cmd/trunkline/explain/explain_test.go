@@ -11,7 +11,7 @@ import (
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/internal/clitest"
 	"trunkline/cmd/trunkline/explain"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/settings"
@@ -22,7 +22,7 @@ const password = "a password of the demo"
 // explain shows an event of a running server without subscribers as a table and as JSON.
 func TestExplain(t *testing.T) {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{portal.LoginCommand(p), explain.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), explain.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=" + password}
 	none := event.FirstID(time.Now(), 0).String()
@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 }
 
 // produce produces an agent login to cc.raw and returns the id of its event.
-func produce(e *clitest.Env) (id string) {
+func produce(e *clitest.Runner) (id string) {
 	e.T.Helper()
 	err := (&cli.Program{Env: append(e.Environ, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(),
 		func(_ *settings.Settings, cluster *kafka.Cluster) error {

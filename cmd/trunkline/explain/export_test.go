@@ -6,7 +6,7 @@ import (
 	"trunkline/fanout"
 )
 
-// Why calls why with the JSON of a connection.
+// Why is connectionReason of a connection in JSON.
 func Why(body []byte) string {
 	var c fanout.Connection
 	if err := json.Unmarshal(body, &c); err != nil {

@@ -44,7 +44,7 @@ func check(p *cli.Program) *cobra.Command {
 					printResult(p.Out, cfg.Name, result, wait)
 				}
 
-				return problems(result)
+				return problemsError(result)
 			})
 		},
 	}
@@ -84,8 +84,8 @@ func printResult(out io.Writer, name string, r *feed.CheckResult, wait time.Dura
 	}
 }
 
-// problems returns the problems of a check and their advice as an error, nil if there are none.
-func problems(r *feed.CheckResult) (err error) {
+// problemsError returns the problems of a check and their advice as an error, nil if there are none.
+func problemsError(r *feed.CheckResult) (err error) {
 	for _, problem := range r.Problems {
 		text := problem.Message
 		if problem.Advice != "" {

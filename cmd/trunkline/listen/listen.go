@@ -12,7 +12,7 @@ import (
 
 	trunkline "trunkline/clients/go"
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/event"
 )
 
@@ -98,7 +98,7 @@ func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 
 // useSession sets the server and the token of the saved login.
 func (f *listenFlags) useSession(p *cli.Program) error {
-	session, err := portal.Open(p)
+	session, err := savedlogin.Open(p)
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,15 @@ import (
 	"trunkline/settings"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{Command(p)}
 	})
 }
 
-// channel returns an events channel that sends its messages and then closes with "access
+// fakeChannel returns an events channel that sends its messages and then closes with "access
 // revoked".
-func channel(messages ...string) http.Handler {
+func fakeChannel(messages ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"access_token":"t","expires_in":86400}`))
@@ -56,7 +56,7 @@ var messages = []string{
 	`{"not":"a message","data":` + "\n" + `[],"id":"cc_evt_4","timestamp":"now"}`,
 }
 
-func listens(w *clitest.Env, url string, more ...string) (code int, out, errs string) {
+func runListen(w *clitest.Runner, url string, more ...string) (code int, out, errs string) {
 	w.T.Helper()
 	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
@@ -67,12 +67,12 @@ func listens(w *clitest.Env, url string, more ...string) (code int, out, errs st
 }
 
 func TestListenPrintsALineForEachEvent(t *testing.T) {
-	web := httptest.NewServer(channel(messages...))
+	web := httptest.NewServer(fakeChannel(messages...))
 	defer web.Close()
 
-	w := newEnv(t)
+	w := newRunner(t)
 
-	code, out, errs := listens(w, web.URL)
+	code, out, errs := runListen(w, web.URL)
 	at := time.Unix(1_795_000_000, 0).Format(time.TimeOnly)
 	later := time.Unix(1_795_000_001, 0).Format(time.TimeOnly)
 	want := at + "  queue.call_answered  demo  agent=2001  agent_name=Ada  queue=support  call=c1 [2J  caller=+12025550104  state=talking  before=ringing  wait=1m5s\n" +
@@ -86,7 +86,7 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 		t.Errorf("stderr %q", errs)
 	}
 
-	_, out, _ = listens(w, web.URL, "--json")
+	_, out, _ = runListen(w, web.URL, "--json")
 	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[2] + "\n" + messages[3] + "\n" +
 		strings.ReplaceAll(messages[4], "\n", "") + "\n"
 	if out != want {
@@ -95,15 +95,15 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 }
 
 func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
-	web := httptest.NewTLSServer(channel(messages[2]))
+	web := httptest.NewTLSServer(fakeChannel(messages[2]))
 	defer web.Close()
 
-	w := newEnv(t)
-	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" ||
+	w := newRunner(t)
+	if code, out, errs := runListen(w, web.URL); code != cli.ExitFailed || out != "" ||
 		!strings.Contains(errs, "certificate") {
 		t.Errorf("a stranger: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
-	if _, out, errs := listens(w, web.URL, "--insecure"); out == "" {
+	if _, out, errs := runListen(w, web.URL, "--insecure"); out == "" {
 		t.Errorf("--insecure: says %q", errs)
 	}
 
@@ -117,41 +117,23 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	if err := os.WriteFile(certFile, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, out, errs := listens(w, web.URL); out == "" {
+	if _, out, errs := runListen(w, web.URL); out == "" {
 		t.Errorf("with its certificate: says %q", errs)
 	}
 
-	code, _, errs := listens(w, web.URL, "--ca", "/nowhere")
+	code, _, errs := runListen(w, web.URL, "--ca", "/nowhere")
 	if code != cli.ExitUsage || !strings.Contains(errs, "/nowhere") {
 		t.Errorf("--ca /nowhere: exit code %d, stderr %q", code, errs)
 	}
 }
 
 func TestListenRefusesWhatCannotWork(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = []string{"TRUNKLINE_PASSWORD=pw"}
 	w.MustFail(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d",
 		"--url", "wss://x")
 	w.MustFail(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain",
 		"d", "--path-set", "both")
-}
-
-func TestServerURL(t *testing.T) {
-	for listen, want := range map[string]string{
-		":9443": "https://127.0.0.1:9443", "0.0.0.0:1": "https://127.0.0.1:1", "[::]:1": "https://127.0.0.1:1",
-		"[::1]:2": "https://[::1]:2", "example.com:3": "https://example.com:3",
-	} {
-		s := settings.Default()
-		s.Listen = listen
-		if got := cli.ServerURL(s); got != want {
-			t.Errorf("%s is reached at %s, want %s", listen, got, want)
-		}
-
-		s.TLS.Mode = "off"
-		if got := cli.ServerURL(s); !strings.HasPrefix(got, "http://") {
-			t.Errorf("without TLS %s is reached at %s", listen, got)
-		}
-	}
 }
 
 func FuzzReadable(f *testing.F) {
@@ -171,7 +153,7 @@ func TestListenSinceATime(t *testing.T) {
 	const at = 1_795_000_000
 	old, fresh := event.FirstID(time.Unix(at-10, 0), 3), event.FirstID(time.Unix(at+10, 0), 3)
 
-	all := channel(
+	all := fakeChannel(
 		fmt.Sprintf(`{"id":"%s","type":"OLD","account_id":"demo","timestamp":%d}`, old, at-10),
 		fmt.Sprintf(`{"id":"%s","type":"FRESH","account_id":"demo","timestamp":%d}`, fresh, at+10))
 	var asked []string
@@ -189,12 +171,12 @@ func TestListenSinceATime(t *testing.T) {
 	}))
 	defer web.Close()
 
-	_, out, errs := listens(newEnv(t), web.URL, "--since", fmt.Sprint(at))
+	_, out, errs := runListen(newRunner(t), web.URL, "--since", fmt.Sprint(at))
 	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") ||
 		!slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {
 		t.Errorf("requests %q, stdout %q, stderr %q", asked, out, errs)
 	}
-	if code, _, errs := listens(newEnv(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage ||
+	if code, _, errs := runListen(newRunner(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage ||
 		!strings.Contains(errs, "--since is a duration") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}

@@ -92,7 +92,7 @@ their calls.` + commonText,
 	return command
 }
 
-// person is the number whose data is exported or erased.
+// person is the number whose data is exported or erased, and what has the data: run opens it.
 type person struct {
 	p               *cli.Program
 	number, account string
@@ -204,7 +204,7 @@ func (o *person) export(ctx context.Context, dir string) error {
 	err = os.Mkdir(recordingsDir, 0o700)
 	encoder := json.NewEncoder(list)
 	calls, files := 0, 0
-	written := make(map[string]bool)
+	written := make(map[string]bool) // call ids, and "recording " and a recording's id
 
 	for at := (report.Cursor{}); err == nil; {
 		var rows []event.CDR
@@ -351,14 +351,14 @@ webhooks have no backlog of their own: what they still have to deliver is on cc.
 	return o.p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) error {
 		for _, topic := range []string{event.TopicRaw, event.TopicEvents, event.TopicCDRRaw, event.TopicCDR,
 			event.TopicDead} {
-			kept, err := cluster.Retention(ctx, topic)
+			retention, err := cluster.Retention(ctx, topic)
 			if err != nil {
 				return err
 			}
 
 			until := "for ever: set its retention.ms"
-			if kept >= 0 {
-				until = "until " + time.Unix(last, 0).Add(kept).UTC().Format(time.RFC3339) +
+			if retention >= 0 {
+				until = "until " + time.Unix(last, 0).Add(retention).UTC().Format(time.RFC3339) +
 					" and the end of its log segment, or its disk limit"
 			}
 

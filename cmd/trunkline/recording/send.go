@@ -42,22 +42,22 @@ var audioTypes = map[string]string{
 // sender sends the complete recordings of a folder and removes what is stored. Its only state that
 // counts is the folder: it continues after a kill where it was.
 type sender struct {
-	p       *cli.Program
-	server  *cli.ServerFlags
-	keyFile string
-	name    string // pattern of a file's name
-	watch   string
-	settle  time.Duration
+	p        *cli.Program
+	server   *cli.ServerFlags
+	keyFile  string
+	nameFlag string        // --name, which pattern is compiled from
+	watch    string        // folder to watch; "": send what is in PATH and end
+	settle   time.Duration // how long a file must not have changed
 
-	pattern *regexp.Regexp
+	pattern *regexp.Regexp // of a file's path
 	apiKey  string
 	url     string
 	client  *http.Client
 
-	files   map[string]*pending // by path
-	counts  sendCounts
-	status  string // printed last
-	shownAt time.Time
+	files       map[string]*pending // by path
+	counts      sendCounts
+	shownStatus string // the last line that was printed
+	shownAt     time.Time
 }
 
 // sendCounts counts files by outcome, since the start.
@@ -112,7 +112,7 @@ The API key, with the scope recordings, is ` + cli.EnvAPIKey + `, or in --key-fi
 	s.server = p.ServerFlags(flags)
 	flags.StringVar(&s.watch, "watch", "", "folder to watch")
 	flags.StringVar(&s.keyFile, "key-file", "", "file with the API key; empty: "+cli.EnvAPIKey)
-	flags.StringVar(&s.name, "name", `(?:^|/)(?P<id>(?P<call_id>[^/]+))\.[^./]+$`,
+	flags.StringVar(&s.nameFlag, "name", `(?:^|/)(?P<id>(?P<call_id>[^/]+))\.[^./]+$`,
 		"regular expression on a file's path, with groups id, call_id, …")
 	flags.DurationVar(&s.settle, "settle", 5*time.Second, "how long a file must not have changed")
 
@@ -121,7 +121,7 @@ The API key, with the scope recordings, is ` + cli.EnvAPIKey + `, or in --key-fi
 
 // prepare reads the flags.
 func (s *sender) prepare() (err error) {
-	s.pattern, err = regexp.Compile(s.name)
+	s.pattern, err = regexp.Compile(s.nameFlag)
 	if err != nil {
 		return cli.Usagef("--name: %v", err)
 	}
@@ -254,7 +254,7 @@ func (s *sender) round(ctx context.Context, root string) error {
 
 	for _, path := range s.closed(due) {
 		err := s.send(ctx, root, path)
-		if err := s.settleOutcome(path, err); err != nil {
+		if err := s.applyOutcome(path, err); err != nil {
 			return err
 		}
 		s.showStatus(nil)
@@ -282,9 +282,9 @@ func (s *sender) closed(due []string) (closed []string) {
 	return closed
 }
 
-// settleOutcome removes a file that is stored, and marks one that is refused. It returns other
+// applyOutcome removes a file that is stored, and marks one that is refused. It returns other
 // errors.
-func (s *sender) settleOutcome(path string, err error) error {
+func (s *sender) applyOutcome(path string, err error) error {
 	f := s.files[path]
 	var refusal *refusedError
 	switch {
@@ -422,10 +422,10 @@ func (s *sender) showStatus(err error) {
 	if err != nil {
 		status += ": " + cli.Printable(err.Error())
 	}
-	if status == s.status || s.waiting() > 0 && time.Since(s.shownAt) < statusInterval && err == nil {
+	if status == s.shownStatus || s.waiting() > 0 && time.Since(s.shownAt) < statusInterval && err == nil {
 		return
 	}
 
-	s.status, s.shownAt = status, time.Now()
+	s.shownStatus, s.shownAt = status, time.Now()
 	fmt.Fprintln(s.p.Out, status)
 }

@@ -109,7 +109,7 @@ func filesIn(t *testing.T, dir string) []string {
 // Trunkline is away for a while, then it fails every other time, and the sender is killed: no
 // recording is missing and none is there twice.
 func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	dir := t.TempDir()
 	address := freeport.Address(t)
 	const n = 12
@@ -190,7 +190,7 @@ func digestOf(text string) string {
 }
 
 func TestWhatIsSentAndWhatStays(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=tk_test")
 
 	old := time.Now().Add(-time.Hour)
@@ -257,7 +257,7 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 // Who may write to the folder has nothing sent that lies outside of it, by a link that takes a
 // file's or a folder's place behind the scan, and writes no control characters to the terminal.
 func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=tk_test")
 
 	var got []string

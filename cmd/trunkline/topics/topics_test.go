@@ -11,12 +11,12 @@ import (
 	eventtopics "trunkline/event/topics"
 )
 
-func newEnv(t *testing.T) *clitest.Env {
+func newRunner(t *testing.T) *clitest.Runner {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
 }
 
 func TestTopicsWithoutAServer(t *testing.T) {
-	w := newEnv(t)
+	w := newRunner(t)
 	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "topics", "list")
 	w.MustRun("topics", "create", "--kafka.partitions", "3")
 	w.MustRun("topics", "create")

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/event"
 )
 
@@ -29,20 +29,21 @@ func webhookPath(id string) string { return webhooksPath + "/" + url.PathEscape(
 func create(p *cli.Program) *cobra.Command {
 	var f configFlags
 	var asJSON bool
-	c := portal.WithAccount(p, &cobra.Command{
+	c := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   "create URL",
 		Short: "Create a webhook and print its id; without --secret-stdin a secret is generated and printed on stderr",
 		Example: `  trunkline webhook create https://crm.example.com/trunkline --queue sales --name 'queue.*'
   trunkline webhook create https://crm.example.com/trunkline --format cloudevents --json`,
 		Args: cli.ExactArgs("URL"),
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		created := config{URL: args[0]}
 		if err := f.apply(p, cmd.Flags(), &created); err != nil {
 			return err
 		}
 
 		_, answer, err := s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, WantStatus: http.StatusCreated})
+			savedlogin.Request{Method: http.MethodPost, Path: webhooksPath, Body: created,
+				WantStatus: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
@@ -71,9 +72,9 @@ func create(p *cli.Program) *cobra.Command {
 
 func list(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := portal.WithAccount(p,
+	c := savedlogin.WithAccount(p,
 		&cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
-		func(cmd *cobra.Command, s *portal.Session, _ []string) error {
+		func(cmd *cobra.Command, s *savedlogin.Session, _ []string) error {
 			// One page holds the maximum number of webhooks of an account.
 			answer, err := s.Call(cmd.Context(), http.MethodGet, webhooksPath+"?page_size=1000", http.StatusOK)
 			if err != nil {
@@ -118,10 +119,10 @@ func list(p *cli.Program) *cobra.Command {
 
 func show(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := portal.WithAccount(p,
+	c := savedlogin.WithAccount(p,
 		&cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery",
 			Args: cli.ExactArgs("ID")},
-		func(cmd *cobra.Command, s *portal.Session, args []string) error {
+		func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 			answer, err := s.Call(cmd.Context(), http.MethodGet, webhookPath(args[0]), http.StatusOK)
 			if err != nil {
 				return fmt.Errorf("reading webhook %s: %w", args[0], err)
@@ -137,17 +138,17 @@ func update(p *cli.Program) *cobra.Command {
 	var f configFlags
 	var asJSON bool
 	var address string
-	c := portal.WithAccount(p, &cobra.Command{
+	c := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   "update ID",
 		Short: "Change the fields of the given flags, and print the webhook",
 		Long: `Change the fields of the given flags, and print the webhook. A filter is replaced
 as a whole, and removed by an empty value: --queue ''. Delivery continues at its
 position.`,
 		Args: cli.ExactArgs("ID"),
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		fail := func(err error) error { return fmt.Errorf("changing webhook %s: %w", args[0], err) }
 		etag, answer, err := s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), WantStatus: http.StatusOK})
+			savedlogin.Request{Method: http.MethodGet, Path: webhookPath(args[0]), WantStatus: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -166,7 +167,7 @@ position.`,
 		}
 
 		_, answer, err = s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag,
+			savedlogin.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag,
 				WantStatus: http.StatusOK})
 		if err != nil {
 			return fail(err)
@@ -183,8 +184,9 @@ position.`,
 }
 
 func remove(p *cli.Program) *cobra.Command {
-	return portal.WithAccount(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
-		func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	return savedlogin.WithAccount(p,
+		&cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
+		func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 			_, err := s.Call(cmd.Context(), http.MethodDelete, webhookPath(args[0]), http.StatusNoContent)
 			if err != nil {
 				return fmt.Errorf("deleting webhook %s: %w", args[0], err)
@@ -196,11 +198,11 @@ func remove(p *cli.Program) *cobra.Command {
 func retry(p *cli.Program) *cobra.Command {
 	var since string
 	var asJSON bool
-	c := portal.WithAccount(p, &cobra.Command{
+	c := savedlogin.WithAccount(p, &cobra.Command{
 		Use:   "retry ID",
 		Short: "Retry at once after failures or a pause, or send events again, and print the webhook",
 		Args:  cli.ExactArgs("ID"),
-	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+	}, func(cmd *cobra.Command, s *savedlogin.Session, args []string) error {
 		body := map[string]string{}
 		if since != "" {
 			_, err := event.ParseID(since)
@@ -211,7 +213,7 @@ func retry(p *cli.Program) *cobra.Command {
 		}
 
 		_, answer, err := s.Do(cmd.Context(),
-			portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body,
+			savedlogin.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body,
 				WantStatus: http.StatusOK})
 		if err != nil {
 			return fmt.Errorf("retrying webhook %s: %w", args[0], err)

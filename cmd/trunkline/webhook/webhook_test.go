@@ -10,7 +10,7 @@ import (
 
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/internal/clitest"
-	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/savedlogin"
 	"trunkline/cmd/trunkline/webhook"
 	"trunkline/event"
 	"trunkline/settings"
@@ -27,7 +27,7 @@ type shown struct {
 // The commands manage a webhook of a running server from creation to deletion.
 func TestWebhookCommands(t *testing.T) {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{portal.LoginCommand(p), webhook.Command(p)}
+		return []*cobra.Command{savedlogin.LoginCommand(p), webhook.Command(p)}
 	})
 	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=" + password}
 	const url = "https://crm.example.com/hook"

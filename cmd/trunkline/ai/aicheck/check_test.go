@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,7 +17,8 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
+// checkProvider runs a check of a provider, with the configuration as change has it.
+func checkProvider(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	t.Helper()
 	server := httptest.NewServer(provider)
 	defer server.Close()
@@ -37,8 +37,8 @@ func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	return report
 }
 
-// not returns the points that did not pass, as "name result".
-func not(r *Report) (points []string) {
+// notPassed returns the points that did not pass, as "name result".
+func notPassed(r *Report) (points []string) {
 	for _, p := range r.Points {
 		if p.Result != Pass {
 			points = append(points, p.Name+" "+string(p.Result))
@@ -52,13 +52,13 @@ func TestTheEchoPasses(t *testing.T) {
 		t.Run(format.Encoding, func(t *testing.T) {
 			t.Parallel()
 			p := aiecho.New(io.Discard)
-			r := try(t, p, func(c *Config) { c.Format = format })
+			r := checkProvider(t, p, func(c *Config) { c.Format = format })
 			p.Close()
 			var text strings.Builder
 			if err := r.Print(&text); err != nil {
 				t.Fatal(err)
 			}
-			if !r.OK || len(not(r)) > 0 || len(r.Points) != 10 {
+			if !r.OK || len(notPassed(r)) > 0 || len(r.Points) != 10 {
 				t.Errorf("\n%s", &text)
 			}
 			if want := "25 media, as described"; !strings.Contains(text.String(), want) {
@@ -167,8 +167,8 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := try(t, c.provider, c.change)
-			if got := not(r); !slices.Equal(got, c.want) {
+			r := checkProvider(t, c.provider, c.change)
+			if got := notPassed(r); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q\n%+v", got, c.want, r.Points)
 			}
 			if wantOK := !strings.Contains(strings.Join(c.want, " "), "fail"); r.OK != wantOK {
@@ -179,7 +179,7 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 }
 
 func TestTheHeadersAreSent(t *testing.T) {
-	r := try(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r := checkProvider(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			http.Error(w, "", http.StatusUnauthorized)
 			return
@@ -220,59 +220,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestPacketLengths(t *testing.T) {
-	for packet, want := range map[string]time.Duration{
-		"\xf8\xff\xfe": 20 * time.Millisecond, "\x18": 60 * time.Millisecond, "\x19": 120 * time.Millisecond,
-		"\x60": 10 * time.Millisecond,
-		"\x80": 2500 * time.Microsecond, "\xfb\x03": 60 * time.Millisecond,
-		"": 0, "\xfb": 0, "\xfb\x00": 0, "\xfb\x07": 0,
-	} {
-		got, err := opusDuration([]byte(packet))
-		if got != want || (err == nil) != (want > 0) {
-			t.Errorf("%x: %v, %v, want %v", packet, got, err, want)
-		}
-	}
-}
-
-// The tone has its frequency and loudness, and its phase is continuous from one frame to the
-// next.
-func TestTheTone(t *testing.T) {
-	pcm, _ := aiprotocol.FormatOf(aiprotocol.PCM16)
-	var samples []float64
-	for n := range 50 {
-		f := toneFrame(pcm, n)
-		if len(f) != pcm.FrameBytes() {
-			t.Fatalf("a frame of %d bytes", len(f))
-		}
-
-		for i := 0; i < len(f); i += 2 {
-			samples = append(samples, float64(int16(uint16(f[i])|uint16(f[i+1])<<8)))
-		}
-	}
-
-	crossings, loudest := 0, 0.0
-	for i := 1; i < len(samples); i++ {
-		if samples[i-1] < 0 && samples[i] >= 0 {
-			crossings++
-		}
-		loudest = max(loudest, math.Abs(samples[i]))
-	}
-
-	if math.Abs(float64(crossings-toneHertz)) > 1 || math.Abs(loudest-toneLevel) > 2 {
-		t.Errorf("%d Hz, %v loud", crossings, loudest)
-	}
-}
-
-// The decoded values of these G.711 bytes, and the ends of the range.
-func TestULaw(t *testing.T) {
-	for sample, want := range map[int16]byte{0: 0xff, 32767: 0x80, -32768: 0x00, 7932: 0xa0, 8316: 0x9f, -8316: 0x1f,
-		132: 0xef, -1: 0x7f} {
-		if got := uLaw(sample); got != want {
-			t.Errorf("%d: %#x, want %#x", sample, got, want)
-		}
-	}
-}
-
 func TestOtherProtocols(t *testing.T) {
 	pcm := `{"type":"response.output_audio.delta","item_id":"i","delta":"` + strings.Repeat("////", 40) + `"}`
 	for name, c := range map[string]struct {
@@ -291,8 +238,9 @@ func TestOtherProtocols(t *testing.T) {
 		"deepgram without audio": {"deepgram_agent",
 			[]string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
 	} {
-		r := try(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
-		if got := not(r); !slices.Equal(got, c.want) {
+		r := checkProvider(t, answering(c.texts...),
+			func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
+		if got := notPassed(r); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v\n%+v", name, got, c.want, r.Points)
 		}
 	}

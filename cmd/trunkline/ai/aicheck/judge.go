@@ -38,8 +38,8 @@ func (s *session) judgeStart(r *Report) {
 
 func (s *session) judgeMessages(r *Report) {
 	h := &s.received
-	if h.binary > 0 {
-		r.add("frames", Fail, "%d binary frames: messages are JSON in text frames", h.binary)
+	if h.binaryFrames > 0 {
+		r.add("frames", Fail, "%d binary frames: messages are JSON in text frames", h.binaryFrames)
 	} else {
 		text := ", all text"
 		if s.protocol.BinaryAudio {

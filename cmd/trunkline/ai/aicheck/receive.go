@@ -13,14 +13,14 @@ import (
 
 // received records the messages of a provider.
 type received struct {
-	messages    int // text frames
-	binary      int
-	beforeStart int // frames before start
-	events      map[aiprotocol.Event]int
+	messages     int // text frames
+	binaryFrames int
+	beforeStart  int // frames before start
+	events       map[aiprotocol.Event]int
 
 	tolerated []string // Trunkline accepts or ignores the message
 	malformed []string // Trunkline drops the message
-	badAudio  []string
+	badAudio  []string // what is wrong with chunks of audio
 
 	chunks             int
 	minBytes, maxBytes int           // bytes of a chunk
@@ -60,7 +60,7 @@ func (s *session) readMessages() {
 			s.received.beforeStart++
 		}
 		if kind != websocket.TextMessage && !s.protocol.BinaryAudio {
-			s.received.binary++
+			s.received.binaryFrames++
 			continue
 		}
 

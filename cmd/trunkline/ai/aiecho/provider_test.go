@@ -13,27 +13,27 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-type lines struct {
+type lockedBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
 // open returns a provider, its output, and a connection to it.
-func open(t *testing.T) (*Provider, *lines, *websocket.Conn) {
+func open(t *testing.T) (*Provider, *lockedBuffer, *websocket.Conn) {
 	t.Helper()
-	out := &lines{}
+	out := &lockedBuffer{}
 	p := New(out)
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
@@ -99,7 +99,7 @@ func TestASessionIsAnsweredAndTold(t *testing.T) {
 		}
 	}
 
-	if strings.Contains(text, "sesame") || strings.Contains(text, "\x1b") || strings.Contains(text, "NOT OF") {
+	if strings.Contains(text, "sesame") || strings.Contains(text, "\x1b") || strings.Contains(text, "VIOLATION") {
 		t.Errorf("told\n%s", text)
 	}
 }
@@ -134,7 +134,7 @@ func TestWhatIsNotOfTheProtocolIsToldAndBorne(t *testing.T) {
 }
 
 func TestARequestThatIsNoWebSocket(t *testing.T) {
-	var out lines
+	var out lockedBuffer
 	w := httptest.NewRecorder()
 	New(&out).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if text := out.String(); w.Code != http.StatusBadRequest || !strings.Contains(text, "refused") {

@@ -22,8 +22,8 @@ type session struct {
 
 	received    map[aiprotocol.Event]int
 	violations  int // messages outside the protocol
-	audioBytes  int // of audio
-	reportedAt  time.Time
+	audioBytes  int
+	reportedAt  time.Time // the last line about the audio
 	writeBuffer []byte
 }
 
@@ -65,8 +65,8 @@ func (s *session) printViolation(format string, args ...any) {
 }
 
 func (s *session) handle(m *aiprotocol.Message) error {
-	first := s.received[aiprotocol.EventStart]
-	if m.Event != aiprotocol.EventStart && first == 0 {
+	starts := s.received[aiprotocol.EventStart]
+	if m.Event != aiprotocol.EventStart && starts == 0 {
 		s.printViolation("%s before start", m.Event)
 	}
 	if s.received[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {

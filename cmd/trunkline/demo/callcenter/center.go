@@ -13,6 +13,7 @@ type Event struct {
 	JSON   []byte // one object
 }
 
+// state is an agent's state.
 type state string
 
 const (
@@ -29,7 +30,7 @@ type agent struct {
 	queue            *queue
 	state            state
 	call             *call // while ringing or on a call
-	handled          int
+	handled          int   // calls, since the last login
 }
 
 func (a *agent) email() string {

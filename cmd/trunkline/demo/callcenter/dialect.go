@@ -1,16 +1,16 @@
 package callcenter
 
-// callProgress is a step of a call.
-type callProgress string
+// callStep is a step of a call.
+type callStep string
 
 const (
-	entered     callProgress = "entered"
-	offered     callProgress = "offered"
-	answered    callProgress = "answered"
-	missed      callProgress = "missed"
-	transferred callProgress = "transferred"
-	ended       callProgress = "ended"
-	abandoned   callProgress = "abandoned"
+	entered     callStep = "entered"
+	offered     callStep = "offered"
+	answered    callStep = "answered"
+	missed      callStep = "missed"
+	transferred callStep = "transferred"
+	ended       callStep = "ended"
+	abandoned   callStep = "abandoned"
 )
 
 // statusChange is an agent's change of status.
@@ -25,7 +25,7 @@ const (
 
 // dialect formats events as one kind of source does.
 type dialect interface {
-	emitCall(c *Center, k *call, a *agent, m callProgress) // a may be nil
+	emitCall(c *Center, k *call, a *agent, step callStep) // a may be nil
 	emitState(c *Center, a *agent)
 	emitStatus(c *Center, a *agent, change statusChange)
 	emitTransfer(c *Center, from, to *agent, k *call)

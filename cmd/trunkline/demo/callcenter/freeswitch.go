@@ -11,7 +11,7 @@ type freeswitch struct{}
 
 const switchDomain = "pbx.example.com"
 
-func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
+func (f freeswitch) emitCall(c *Center, k *call, a *agent, step callStep) {
 	headers := map[string]string{
 		"CC-Queue":               f.queueName(k.queue),
 		"CC-Member-UUID":         k.customerLegID,
@@ -25,7 +25,7 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 			a), "callback", "single_box"
 	}
 
-	switch m {
+	switch step {
 	case entered:
 		headers["CC-Action"] = "member-queue-start"
 	case offered:

@@ -8,12 +8,12 @@ type ownFormat struct{}
 // object is a JSON object; its keys are marshalled sorted.
 type object = map[string]any
 
-var channelEvents = map[callProgress]string{
+var channelEvents = map[callStep]string{
 	entered: "CHANNEL_CREATE", offered: "CHANNEL_PROGRESS", answered: "CHANNEL_ANSWER", missed: "CHANNEL_UNBRIDGE",
 	transferred: "CHANNEL_BRIDGE", ended: "CHANNEL_DESTROY", abandoned: "CHANNEL_DESTROY",
 }
 
-func (ownFormat) emitCall(c *Center, k *call, _ *agent, m callProgress) {
+func (ownFormat) emitCall(c *Center, k *call, _ *agent, step callStep) {
 	c.emit("svc.cc", object{
 		"Account-ID": c.account,
 		"Queue-ID":   k.queue.id,
@@ -28,7 +28,7 @@ func (ownFormat) emitCall(c *Center, k *call, _ *agent, m callProgress) {
 			},
 			"Call-ID":       k.id,
 			"Conference-ID": k.conferenceID,
-			"Event":         channelEvents[m],
+			"Event":         channelEvents[step],
 		},
 		"customer_info": object{
 			"customer_callerid_name": k.callerName, "customer_callerid_number": k.callerNumber,

@@ -170,11 +170,11 @@ func (c *Center) end(a *agent) {
 }
 
 // addStep adds a step to a call's history and emits its event. The agent may be nil.
-func (c *Center) addStep(k *call, a *agent, m callProgress) {
-	s := historyEntry{Type: "queue", Ext: k.queue.id, Event: string(m)}
+func (c *Center) addStep(k *call, a *agent, step callStep) {
+	entry := historyEntry{Type: "queue", Ext: k.queue.id, Event: string(step)}
 	if a != nil {
-		s = historyEntry{"agent", a.ext, string(m), a.email(), a.first, a.last}
+		entry = historyEntry{"agent", a.ext, string(step), a.email(), a.first, a.last}
 	}
-	k.history = append(k.history, s)
-	k.queue.dialect.emitCall(c, k, a, m)
+	k.history = append(k.history, entry)
+	k.queue.dialect.emitCall(c, k, a, step)
 }
