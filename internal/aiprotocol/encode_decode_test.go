@@ -305,17 +305,6 @@ func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
 	}
 }
 
-func TestFrameSizes(t *testing.T) {
-	for encoding, want := range map[string]int{PCM16: 960, ULaw: 160, Opus: 0} {
-		if f, ok := FormatOf(encoding); !ok || f.FrameBytes() != want {
-			t.Errorf("%s: %d bytes, want %d", encoding, f.FrameBytes(), want)
-		}
-	}
-	if _, ok := FormatOf("g711_alaw"); ok {
-		t.Error("there is no such format")
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"event":"media","media":{"payload":"\/\/79AA=="}}`), true, true)
 	f.Add(AppendStart(nil, exampleStart()), false, true)

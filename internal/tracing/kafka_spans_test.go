@@ -1,10 +1,6 @@
 package tracing_test
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
-	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -16,36 +12,6 @@ import (
 )
 
 const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-func TestValid(t *testing.T) {
-	for parent, want := range map[string]bool{
-		good:                        true,
-		"":                          false,
-		strings.ToUpper(good):       false,
-		"01" + good[2:]:             false,
-		good + "-x":                 false,
-		good[:54] + "\n":            false,
-		good[:35] + "_" + good[36:]: false,
-		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
-		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
-	} {
-		if got := tracing.ValidTraceparent(parent); got != want {
-			t.Errorf("Valid(%q) = %v", parent, got)
-		}
-	}
-}
-
-func TestSampled(t *testing.T) {
-	for flags, want := range map[string]bool{"00": false, "01": true, "02": false, "03": true, "0a": false, "0b": true,
-		"01-more": true} {
-		if got := tracing.Sampled([]byte(good[:53] + flags)); got != want {
-			t.Errorf("flags %s: %v", flags, got)
-		}
-	}
-	if tracing.Sampled(nil) || tracing.Sampled([]byte(good[:54])) {
-		t.Error("what is too short is sampled")
-	}
-}
 
 func record(headers ...string) *kafka.Record {
 	r := &kafka.Record{Headers: []kafka.Header{{Key: event.HeaderType, Value: []byte("x")}}}
@@ -120,41 +86,5 @@ func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 	if carrier, span := rarely.StartRawRecord(record(), event.TopicRaw, "g"); span.Sampled() ||
 		carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
 		t.Error("a trace begins that is not sampled")
-	}
-}
-
-func TestStateIsCarriedWithinBounds(t *testing.T) {
-	on, seen := newTracer(1)
-	for state, kept := range map[string]bool{"a=1,b=2": true, "b=" + strings.Repeat("x", 254): true,
-		"a=" + strings.Repeat("x", 600): false} {
-		carrier, span := on.StartRawRecord(record(event.HeaderTrace, good, event.HeaderTraceState, state),
-			event.TopicRaw, "g")
-		span.End(nil)
-		headers := carrier.AppendHeaders(nil)
-		if kept && (len(headers) != 2 || string(headers[1].Value) != state) || !kept && len(headers) != 1 {
-			t.Errorf("%d bytes of state become %s", len(state), headers)
-		}
-	}
-
-	for _, s := range seen.Ended() {
-		if s.Parent().TraceID().String() != good[3:35] {
-			t.Errorf("%v is not in the trace", s)
-		}
-	}
-}
-
-func TestLogLinesNameTheTrace(t *testing.T) {
-	var out bytes.Buffer
-	log := slog.New(tracing.LogHandler(slog.NewTextHandler(&out, nil))).With("a", 1)
-	log.InfoContext(tracing.Carrier{Parent: good}.Extract(context.Background()), "within")
-
-	if !strings.Contains(out.String(), "a=1 trace_id=4bf92f3577b34da6a3ce929d0e0e4736") {
-		t.Error(out.String())
-	}
-
-	out.Reset()
-	log.InfoContext(t.Context(), "without")
-	if strings.Contains(out.String(), "trace_id") {
-		t.Error(out.String())
 	}
 }
