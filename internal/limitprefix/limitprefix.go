@@ -1,4 +1,4 @@
-package addressprefix
+package limitprefix
 
 import "net/netip"
 
