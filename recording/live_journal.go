@@ -43,8 +43,8 @@ type journal struct {
 	file   *os.File
 	sealer *recordingSealer // nil: plain
 	params envelope.Params
-	number uint64
-	pauses int // that are written
+	number uint64 // of the next sealed record of audio
+	pauses int    // that are written
 }
 
 // createJournal creates a journal. The caller closes it.
@@ -113,12 +113,12 @@ type journalReader struct {
 	file        *os.File
 	description liveRecordingDescription
 	pauses      []Pause
-	samples     int64
-	rootOf      envelope.RootFinder
+	samples     int64               // of each channel, in all records of audio
+	rootOf      envelope.RootFinder // set before the first Read of a sealed journal
 
 	rest        []byte // of the WAV file, not read yet
 	samplesLeft int64  // samples behind rest
-	number      uint64
+	number      uint64 // of the next sealed record of audio
 }
 
 // errNoDescription is returned for a journal that ends before its description.
@@ -213,6 +213,7 @@ func (r *journalReader) skip(size int) error {
 	return nil
 }
 
+// note keeps what a description or a pause says.
 func (r *journalReader) note(kind byte, payload []byte) error {
 	if kind == journalPause {
 		var p Pause

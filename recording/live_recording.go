@@ -60,14 +60,14 @@ type liveRecording struct {
 	pauseKeys   keySequence
 
 	// Only the goroutine uses these.
-	writtenSamples int64 // samples that are in the journal
-	window         [channelCount][windowSamples]int16
-	opus           [channelCount]*audio.Transcoder
-	pcm            []int16
-	bytes          []byte
-	writeErr       error
+	writtenSamples int64                              // samples that are in the journal
+	window         [channelCount][windowSamples]int16 // decoded and not written, by position modulo windowSamples
+	opus           [channelCount]*audio.Transcoder    // nil before the first packet in Opus
+	pcm            []int16                            // of one packet; its memory is used again
+	bytes          []byte                             // of samples on their way; its memory is used again
+	writeErr       error                              // of the first write that failed: nothing more is written
 
-	stopping chan struct{}
+	stopping chan struct{} // closed by stop
 }
 
 const notPaused = -1
@@ -75,9 +75,9 @@ const notPaused = -1
 // queuedPacket is a packet's payload in the arena.
 type queuedPacket struct {
 	channel  int
-	position int64
+	position int64 // of its first sample
 	encoding audio.Encoding
-	from, to int
+	from, to int // in the arena
 }
 
 // liveMedia is what the packets contain, with the key presses that are in progress.
@@ -313,10 +313,10 @@ func (t *liveRecording) flush(until int64) {
 	t.notePauses(pauses)
 }
 
-// silence has the pauses.
+// silence has the pauses, whose samples stay 0.
 type silence struct {
-	pauses    []Pause
-	openStart int64 // start of one that has not ended; notPaused
+	pauses    []Pause // that have ended
+	openStart int64   // start of one that has not ended; notPaused
 }
 
 // covers reports whether a position is in a pause.

@@ -19,21 +19,22 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// writeTake writes the journal of a call of five seconds, as a process that was killed has left it.
+// writeTake writes the journal of a call of five seconds, as a process that was killed has left it, and returns
+// its file.
 func writeTake(t *testing.T, h *env, call string) (name string) {
 	t.Helper()
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
-	took.useMedia(pcmu())
+	live := openTake(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 {
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 	}
 
-	took.flush(8000 * 5)
-	check(t, took.journal.file.Close())
-	return took.journal.file.Name()
+	live.flush(8000 * 5)
+	check(t, live.journal.file.Close())
+	return live.journal.file.Name()
 }
 
 // makeOld makes a journal one that no process writes any more.
@@ -73,7 +74,7 @@ func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 // recordings.max_bytes is for uploads: a long call is stored.
 func TestALongCallIsStored(t *testing.T) {
 	h := newEnv(t, Settings{MaxBytes: 10_000}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "in-progress")
 	if _, err := h.storeAudio("acme", "upload", testAudio(10_001)); fault.KindOf(err) != fault.KindTooLarge {
 		t.Errorf("a large upload: %v", err)
 	}
@@ -128,20 +129,20 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
-	took.useMedia(pcmu())
+	live := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 500 { // ten seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 		if n%25 == 24 {
-			took.flush(took.now() - samples(maxPacketDelay))
+			live.flush(live.now() - samples(maxPacketDelay))
 		}
 	}
 
-	name := took.journal.file.Name()
-	check(t, took.journal.file.Close())
+	name := live.journal.file.Name()
+	check(t, live.journal.file.Close())
 	whole := must(os.ReadFile(name))(t)
 	check(t, os.WriteFile(name, whole[:len(whole)-5], 0o600)) // the kill cut off a write
 	old := time.Now().Add(-time.Minute)
@@ -174,20 +175,20 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 // With the format opus a recording is stored as Ogg Opus, sealed, of the same length.
 func TestARecordingIsStoredAsOpus(t *testing.T) {
 	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "in-progress")
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
-	took.useMedia(pcmu())
+	live := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 	}
 
-	took.flush(8000 * 5)
-	check(t, took.journal.file.Close())
-	check(t, h.storeJournalFile(t.Context(), took.journal.file.Name()))
+	live.flush(8000 * 5)
+	check(t, live.journal.file.Close())
+	check(t, h.storeJournalFile(t.Context(), live.journal.file.Name()))
 	m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
 	if m.ContentType != "audio/ogg" || !m.Encrypted || m.DurationMS != 5000 || m.Channels != 2 || m.Size > 5*8000 {
 		t.Errorf("%+v", m)
@@ -202,19 +203,19 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{}, 1)
-		var takes []*liveRecording
+		var recordings []*liveRecording
 		var ended atomic.Int32
 
 		for i := range 3 {
-			took := newLiveRecording(func(context.Context) (*journal, error) {
+			live := newLiveRecording(func(context.Context) (*journal, error) {
 				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
 					envelope.Params{})
 			}, turn, slog.New(slog.DiscardHandler))
-			took.useMedia(pcmu())
-			takes = append(takes, took)
+			live.useMedia(pcmu())
+			recordings = append(recordings, live)
 
 			go func() {
-				check(t, took.run())
+				check(t, live.run())
 				ended.Add(1)
 			}()
 		}
@@ -223,11 +224,11 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 		time.Sleep(3 * writeInterval)
 		synctest.Wait()
 
-		for _, took := range takes {
-			if took.writtenSamples != 0 {
-				t.Errorf("%d samples are written out of turn", took.writtenSamples)
+		for _, live := range recordings {
+			if live.writtenSamples != 0 {
+				t.Errorf("%d samples are written out of turn", live.writtenSamples)
 			}
-			took.stop()
+			live.stop()
 		}
 
 		<-turn
@@ -236,11 +237,11 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 			t.Errorf("%d of 3 are written", n)
 		}
 
-		for _, took := range takes {
-			if took.writtenSamples < samples(3*writeInterval) {
-				t.Errorf("%d samples are written", took.writtenSamples)
+		for _, live := range recordings {
+			if live.writtenSamples < samples(3*writeInterval) {
+				t.Errorf("%d samples are written", live.writtenSamples)
 			}
-			check(t, took.journal.file.Close())
+			check(t, live.journal.file.Close())
 		}
 	})
 }

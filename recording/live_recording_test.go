@@ -37,7 +37,7 @@ func (p onePolicy) Policy(context.Context, string) (callrecording.Policy, error)
 func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
 	t.Helper()
 	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "in-progress")
 	return h, NewRecorder(h.Service, nil)
 }
 
@@ -48,7 +48,7 @@ func pcmu() sip.NegotiatedMedia {
 	}
 }
 
-// voice is a tone in packets of 20 ms. Its samples are found again by their bytes.
+// voice is a tone in packets of 20 ms of G.711 mu-law. Its samples are found again by their bytes.
 type voice struct {
 	hz        float64
 	ssrc      uint32
@@ -70,7 +70,7 @@ func (v *voice) next() *rtp.Packet {
 	return packet
 }
 
-// loudest returns the loudness of a channel in parts of 20 ms.
+// loudness returns the mean amplitude of a channel in each 20 ms of a WAV file of two channels.
 func loudness(wav []byte, channel int) (levels []int) {
 	data := wav[44:]
 	for from := 0; from+160*4 <= len(data); from += 160 * 4 {
@@ -93,49 +93,49 @@ func (t *liveRecording) at(d time.Duration) {
 }
 
 // openTake opens the journal of a live recording.
-func openTake(t testing.TB, took *liveRecording) *liveRecording {
+func openTake(t testing.TB, live *liveRecording) *liveRecording {
 	t.Helper()
-	check(t, took.prepare())
-	return took
+	check(t, live.prepare())
+	return live
 }
 
 // A call does not wait while its recording's key is derived: what is heard meanwhile is recorded, a
 // pause is kept, and the end is the call's.
 func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	took := h.newLiveRecording("acme", Call{CallID: "slow"})
-	took.useMedia(pcmu())
+	live := h.newLiveRecording("acme", Call{CallID: "slow"})
+	live.useMedia(pcmu())
 
-	openJournal, opening, derived := took.openJournal, make(chan struct{}), make(chan struct{})
-	took.openJournal = func(ctx context.Context) (*journal, error) {
+	openJournal, opening, derived := live.openJournal, make(chan struct{}), make(chan struct{})
+	live.openJournal = func(ctx context.Context) (*journal, error) {
 		close(opening)
 		<-derived
 		return openJournal(ctx)
 	}
 
 	ended := make(chan error)
-	go func() { ended <- took.run() }()
+	go func() { ended <- live.run() }()
 	<-opening
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
+		live.at(time.Duration(n) * 20 * time.Millisecond)
 		switch n {
 		case 100:
-			took.beginPause()
+			live.beginPause()
 		case 150:
-			took.resume()
+			live.resume()
 		}
 
-		took.Received(caller.next())
+		live.Received(caller.next())
 	}
 
-	took.stop()
-	took.at(time.Minute)
+	live.stop()
+	live.at(time.Minute)
 	close(derived)
 	check(t, <-ended)
-	name := took.journal.file.Name()
-	check(t, took.journal.file.Close())
+	name := live.journal.file.Name()
+	check(t, live.journal.file.Close())
 	check(t, h.storeJournalFile(t.Context(), name))
 	m := must(h.Metadata(t.Context(), "acme", "slow"))(t)
 	if m.DurationMS < 4900 || m.DurationMS > 5100 || len(m.Pauses) != 1 {
@@ -154,7 +154,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	live := func() int64 {
+	heapBytes := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -168,33 +168,33 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	}
 
 	const n = 100
-	takes := make([]*liveRecording, n)
-	before := live()
+	recordings := make([]*liveRecording, n)
+	before := heapBytes()
 
-	for i := range takes {
-		takes[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
-		takes[i].useMedia(pcmu())
+	for i := range recordings {
+		recordings[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
+		recordings[i].useMedia(pcmu())
 		for at, pair := range packets {
-			takes[i].at(time.Duration(at) * 20 * time.Millisecond)
-			takes[i].Received(pair[0])
-			takes[i].Sent(pair[1])
+			recordings[i].at(time.Duration(at) * 20 * time.Millisecond)
+			recordings[i].Received(pair[0])
+			recordings[i].Sent(pair[1])
 		}
 	}
 
-	if each := (live() - before) / n; each > 256<<10 || each < maxQueuedBytes {
+	if each := (heapBytes() - before) / n; each > 256<<10 || each < maxQueuedBytes {
 		t.Errorf("%d bytes each while the journal opens", each)
 	}
 
-	for _, took := range takes {
-		took.flush(openTake(t, took).now() - samples(maxPacketDelay))
+	for _, live := range recordings {
+		live.flush(openTake(t, live).now() - samples(maxPacketDelay))
 	}
 
-	if each := (live() - before) / n; each > 256<<10 {
+	if each := (heapBytes() - before) / n; each > 256<<10 {
 		t.Errorf("%d bytes each", each)
 	}
 
-	for _, took := range takes {
-		check(t, took.journal.file.Close())
+	for _, live := range recordings {
+		check(t, live.journal.file.Close())
 	}
 }
 
@@ -227,7 +227,8 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 	recording.End()
 }
 
-// The door: a call of two ports, packets on real sockets, pause by REST and by keys.
+// A call with a port on real sockets is recorded as its mode and the actions of Control say, on this node, by each of
+// its ids.
 func TestACallIsRecordedFromItsPort(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
 	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200},
@@ -299,8 +300,8 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
 	checkError(b)(h.config.Update(context.Background(), "acme",
 		encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
-	took := openTake(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
-	took.useMedia(pcmu())
+	live := openTake(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
+	live.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 
 	packets := make([][2]*rtp.Packet, 50)
@@ -311,14 +312,14 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	second := time.Duration(0)
 	for b.Loop() {
 		for n, pair := range packets {
-			took.at(second + time.Duration(n)*20*time.Millisecond)
+			live.at(second + time.Duration(n)*20*time.Millisecond)
 			pair[0].Timestamp += 8000
 			pair[1].Timestamp += 8000
-			took.Received(pair[0])
-			took.Sent(pair[1])
+			live.Received(pair[0])
+			live.Sent(pair[1])
 
 			if n%25 == 24 {
-				took.flush(took.now() - samples(maxPacketDelay))
+				live.flush(live.now() - samples(maxPacketDelay))
 			}
 		}
 
@@ -326,5 +327,5 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	}
 
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
-	check(b, took.journal.file.Close())
+	check(b, live.journal.file.Close())
 }

@@ -20,7 +20,7 @@ import (
 type Audio struct {
 	Metadata
 	io.ReadSeeker
-	encoders chan struct{}
+	encoders chan struct{} // objects.encoders
 	release  func() error
 }
 

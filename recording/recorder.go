@@ -8,7 +8,6 @@ import (
 
 	"trunkline/audit"
 	"trunkline/config/callrecording"
-	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/redisclient"
 	"trunkline/telephony/localcall"
@@ -53,11 +52,11 @@ type liveCall struct {
 	localcall.RecordedCall
 	recorder  *Recorder
 	policy    callrecording.Policy
-	announced []int16 // until Begin; nil: none
+	announced []int16 // what is heard before the recording, at localcall.AnnouncementRate; nil: nothing, and after Begin
 
 	mu        sync.Mutex
 	media     sip.NegotiatedMedia
-	begun     bool
+	begun     bool // Begin was called: the call is connected
 	ended     bool
 	recording *liveRecording // nil: it is not recorded now
 }
@@ -275,8 +274,3 @@ func (c *liveCall) apply(action string) (started *liveRecording, err error) {
 }
 
 func errNotRecorded() error { return fault.Conflict("the call is not being recorded") }
-
-// encryptionOf returns the sealing with which a recording began.
-func encryptionOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
-	return encryption.Sealing{Enabled: true, Algorithm: d.Algorithm, Key: key}
-}

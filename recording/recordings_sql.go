@@ -15,8 +15,8 @@ import (
 // row is a recording's row: its metadata and internal columns.
 type row struct {
 	Metadata
-	createdAt     int64 // Unix milliseconds
-	object        string
+	createdAt     int64  // Unix milliseconds
+	object        string // name in the Store
 	announceAfter int64  // of a new one, Unix milliseconds
 	completeAfter *int64 // of a new one, Unix milliseconds; nil: its call's record has nothing to add
 }
@@ -27,6 +27,7 @@ type rows struct {
 	audit *audit.Log
 }
 
+// columns are those that scanRow scans, in its order.
 const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
 	digest, content_type, created_at, object, call_id, interaction_id, origination_call_id, agent_id, queue_id, direction,
 	started_at, duration_ms, channels, pauses, expires_at, hold_reason, held_at`

@@ -54,7 +54,7 @@ type Deps struct {
 // Service stores recordings. It is safe for concurrent use.
 type Service struct {
 	settings       Settings
-	checkFreeSpace func() error
+	checkFreeSpace func() error // Deps.CheckDisk
 	rows           rows
 	liveDir        string // folder of recordings in progress; "" without one
 	seals          *seals

@@ -10,7 +10,7 @@ import (
 
 // Pair is a certificate and its key, in two files.
 type Pair struct {
-	Setting           string // of the certificate's file, such as tls.cert_file
+	Setting           string // name of the setting that has CertFile, such as tls.cert_file; for messages
 	CertFile, KeyFile string
 }
 
@@ -23,15 +23,16 @@ func (p Pair) Load() (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// Server serves the certificate of a Pair to clients and detects changes of its files.
+// Server holds the certificate of a Pair for the TLS handshakes of a listener, and reads it again after a change of
+// its files.
 type Server struct {
 	Pair
 	log    *slog.Logger
-	loaded atomic.Pointer[tls.Certificate]
-	readAt [2]time.Time // modification times of the files at the last read
+	loaded atomic.Pointer[tls.Certificate] // that Get returns
+	readAt [2]time.Time                    // modification times of the files at the last read
 }
 
-// Open reads the files of p.
+// Open reads the files of p. Its error is that of Pair.Load.
 func Open(p Pair, log *slog.Logger) (*Server, error) {
 	s := &Server{Pair: p, log: log}
 	// Before the files are read: a change during the reading is seen at the next Reload.
@@ -45,7 +46,8 @@ func Open(p Pair, log *slog.Logger) (*Server, error) {
 func (s *Server) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.loaded.Load(), nil }
 
 // Reload reads the files again if they have changed, and returns the certificate that is served. If the
-// new one cannot be used, it keeps the old one and logs that. It is not safe for concurrent use.
+// new one cannot be used, it keeps the old one and logs that. The error is always nil: selfcheck takes a function
+// that may have one. It is not safe for concurrent use, except with Get.
 func (s *Server) Reload() (*tls.Certificate, error) {
 	times := s.modTimes()
 	if times != s.readAt {

@@ -52,7 +52,7 @@ type Config struct {
 	Lost func(partition int, at Position, gap *kafka.GapError)
 	// Beside run in goroutines of their own while the consumer runs, and end with their context.
 	Beside []func(context.Context)
-	Delay  prometheus.Observer // seconds from a batch's first record until it is stored
+	Delay  prometheus.Observer // of the seconds from the time of a batch's first record until it is stored
 	Lag    *lag.Collector      // nil: none
 }
 

@@ -64,10 +64,10 @@ func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, err
 // concurrent use.
 type Cluster struct {
 	cfg           Config
-	seeds         net.Addr
+	seeds         net.Addr // the brokers of Settings
 	transport     *kafkago.Transport
 	endTransport  context.CancelFunc
-	openedAt      time.Time
+	openedAt      time.Time       // what groups of this process do at intervals is counted from it
 	dialer        *kafkago.Dialer // for consumer groups
 	leaders       leaders
 	fetchers      fetchers

@@ -7,7 +7,7 @@ import (
 )
 
 // metrics of this package. The topics are Trunkline's; a topic has at most 1,024
-// partitions.
+// partitions. The comment of a vector is its labels.
 type metrics struct {
 	produced      *prometheus.CounterVec // topic
 	producedBytes *prometheus.CounterVec // topic

@@ -230,11 +230,11 @@ func (p *Producer) Close(ctx context.Context) error {
 // produceCall is a Produce that waits for its records.
 type produceCall struct {
 	mu         sync.Mutex
-	unfinished int
+	unfinished int   // records that are neither written nor have failed
 	err        error // the first error; that of a record that is too large only if there is no other
 	appended   Appended
-	done       chan struct{}
-	release    func()
+	done       chan struct{} // closed when unfinished is 0
+	release    func()        // gives the buffer space of the call back
 }
 
 // finish records the outcome of some of the call's records, written at offset base;

@@ -20,8 +20,8 @@ type Reader struct {
 	cluster       *Cluster
 	topic         string // base name
 	partition     int
-	prefixedTopic string // topic with prefix
-	compacted     bool
+	prefixedTopic string     // topic with prefix
+	compacted     bool       // see ReaderConfig.Compacted
 	topicID       TopicID    // zero: unknown
 	leader        leadership // of the last request
 	nextOffset    int64      // offset to read next
@@ -29,7 +29,7 @@ type Reader struct {
 	checkedEpoch  int32 // leader epoch for which the last record's epoch was checked
 	endOffset     int64 // of the log, as of the last response
 	backoff       retry.Backoff
-	failing       bool
+	failing       bool // the last request failed, and that was logged
 	meter         readMeter
 
 	sub        *subscription

@@ -59,7 +59,7 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 	}
 
 	replicas := c.cfg.ReplicationFactor
-	// The rule of new topics, see replicas.
+	// The rule of new topics, see newTopicReplicas.
 	if replicas == 0 {
 		replicas = min(wantedReplicas, brokers)
 	}

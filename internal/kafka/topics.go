@@ -306,7 +306,7 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 // wantedReplicas is the default replication factor if there are enough brokers.
 const wantedReplicas = 3
 
-// replicas returns the replication factor of new topics: the setting, or else the
+// newTopicReplicas returns the replication factor of new topics: the setting, or else the
 // number of brokers in the cluster, at most wantedReplicas. It returns
 // fault.KindUnavailable while fewer brokers are known than configured: the start order of
 // brokers must not decide permanently how safe records are.

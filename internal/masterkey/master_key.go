@@ -19,8 +19,8 @@ const keySize = 32
 // ciphertext and tag of AES-256-GCM.
 const (
 	sealedPrefix        = "mk1."
-	idLabel             = "trunkline master key id 1"
-	associatedDataLabel = "trunkline sealed secret 1"
+	idLabel             = "trunkline master key id 1" // what a key's fingerprint begins with, before hashing
+	associatedDataLabel = "trunkline sealed secret 1" // what the authenticated data begins with
 )
 
 // masterKey is one master key. Its bytes are kept only inside the cipher.

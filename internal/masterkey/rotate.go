@@ -18,7 +18,7 @@ type SecretStore interface {
 
 // Rotation is the result of Rotate.
 type Rotation struct {
-	ID      string // the key that now seals everything
+	ID      string // id of the key that now seals everything
 	Resumed bool   // an unfinished rotation was finished; no key was created
 }
 

@@ -1,6 +1,6 @@
 // Package memorylimit makes the Go runtime obey the memory limit of the process's
-// container (cgroup version 1 or 2). It reads files once, at start; no goroutines, no
-// state.
+// container (cgroup version 1 or 2), and returns to the kernel the memory that only the
+// start of the process needed. It reads files once, at start; no goroutines, no state.
 package memorylimit
 
 import (

@@ -23,19 +23,20 @@ type HolderRequests[Request any] struct {
 	Log     *slog.Logger
 }
 
+// holderRequest is a request on its way, and the channel of the answers to it.
 type holderRequest[Request any] struct {
 	Request Request `json:"request"`
 	ReplyTo string  `json:"reply_to"`
 }
 
-// An Outcome is an error with a kind on its way to another node.
+// Outcome is the answer of a node to a request: the error of carrying it out, with its kind and without its cause.
 type Outcome struct {
 	Kind       fault.Kind `json:"kind,omitempty"` // "": no error
 	Message    string     `json:"message,omitempty"`
 	RetryAfter int64      `json:"retry_after_ms,omitempty"`
 }
 
-// OutcomeOf returns the outcome with the kind and the message of an error.
+// OutcomeOf returns the answer with the kind and the message of an error; nil is the answer without one.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Outcome{}
@@ -58,24 +59,24 @@ func (h *HolderRequests[Request]) Ask(ctx context.Context, request Request, notF
 	ctx, cancel := context.WithTimeout(ctx, holdersTimeout)
 	defer cancel()
 
-	away := func(err error) error {
+	unavailable := func(err error) error {
 		return fault.Unavailable(err, time.Second, "A node of this service does not answer")
 	}
 	asking, err := NewNodeQuestions(ctx, h.Client, h.Channel+":replies:")
 	if err != nil {
-		return away(err)
+		return unavailable(err)
 	}
 	defer asking.Close()
 
 	listeners, err := asking.Publish(ctx, h.Channel, holderRequest[Request]{request, asking.ReplyTo})
 	if err != nil {
-		return away(err)
+		return unavailable(err)
 	}
 
 	for range listeners {
 		var outcome Outcome
 		if err := asking.Next(ctx, &outcome); err != nil {
-			return away(err)
+			return unavailable(err)
 		}
 		if outcome.Kind != fault.KindNotFound {
 			return outcome.Err()

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"trunkline/internal/redisclient"
 	"trunkline/internal/setting"
 )

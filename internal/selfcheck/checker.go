@@ -47,7 +47,7 @@ type Checker struct {
 	log       *slog.Logger
 	startedAt time.Time
 	clock     stepDetector
-	faults    map[string]*lastingFault // by subject
+	faults    map[string]*lastingFault // by subject: the name of a dependency, or what else a log line is about
 }
 
 // lastingFault is a fault that still lasts.

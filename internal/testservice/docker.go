@@ -27,7 +27,7 @@ const (
 type image struct {
 	name string
 	port int // in the container
-	host int // on the host
+	host int // port on the host
 	env  map[string]string
 	args []string
 	// probe succeeds when the service answers on loopback

@@ -22,8 +22,8 @@ func RedisCluster(t testing.TB) []string {
 }
 
 func redisClusterKind() serviceKind {
-	return serviceKind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER",
-		[]startMethod{{"local install", localRedisCluster}}}
+	return serviceKind{name: "redis cluster", variable: "TRUNKLINE_TEST_REDIS_CLUSTER",
+		methods: []startMethod{{"local install", localRedisCluster}}}
 }
 
 const (

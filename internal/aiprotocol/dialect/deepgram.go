@@ -25,10 +25,10 @@ func deepgramProtocol() Protocol {
 // deepgramDialect is Deepgram's Voice Agent.
 type deepgramDialect struct {
 	config Config
-	out    aiprotocol.Message
+	out    aiprotocol.Message // what Decode has returned last
 
 	mu           sync.Mutex
-	callID, name string // of the last function
+	callID, name string // of the last function that the model called; not of a phone call
 }
 
 // AppendAudio implements Dialect.

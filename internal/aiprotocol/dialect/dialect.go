@@ -33,8 +33,8 @@ type Protocol struct {
 	// call. Otherwise the session connects again.
 	CloseEndsCall bool
 	Listens       bool // Config.Listens may be set
-	TakesSecret   bool
-	TakesSession  bool
+	TakesSecret   bool // Config.Secret may be set
+	TakesSession  bool // Config.Session may be set
 
 	// Prepare returns the address of the handshake and sets the headers that the protocol needs.
 	Prepare func(c Config, address string, header http.Header) string

@@ -45,8 +45,8 @@ func prepareOpenAI(c Config, address string, header http.Header) string {
 // openAIDialect is OpenAI's Realtime API over WebSocket.
 type openAIDialect struct {
 	config Config
-	audio  []byte // decoded audio
-	out    aiprotocol.Message
+	audio  []byte             // decoded audio
+	out    aiprotocol.Message // what Decode has returned last
 
 	mu            sync.Mutex
 	item          string        // that the last audio belongs to
@@ -54,7 +54,7 @@ type openAIDialect struct {
 	received      time.Duration // audio of the connection
 	dropped       time.Duration // of it, by clears
 	truncatedItem string        // an item that was truncated: the rest of it is not played
-	callID        string        // of the last function
+	callID        string        // of the last function that the model called; not of a phone call
 }
 
 // AppendAudio implements Dialect.

@@ -163,7 +163,8 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 
 	start, err := json.Marshal(twilioStart{
 		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: tracks,
-		MediaFormat: twilioMedia{"audio/x-mulaw", s.Media.SampleRate, 1}, Parameters: parameters,
+		MediaFormat: twilioMedia{Encoding: "audio/x-mulaw", SampleRate: s.Media.SampleRate, Channels: 1},
+		Parameters:  parameters,
 	})
 	if err != nil { // strings and what was decoded from JSON: cannot fail
 		start = []byte(`{}`)

@@ -82,9 +82,9 @@ type Broker struct {
 	metrics        *metrics
 	log            *slog.Logger
 	cancel         context.CancelFunc
-	trimming       sync.WaitGroup
+	trimming       sync.WaitGroup        // the trimmer and the compactor
 	producedBytes  atomic.Int64          // bytes of produce requests since the last trimming
-	trimSoon       chan struct{}         // signals that produced is large
+	trimSoon       chan struct{}         // signals that producedBytes is large
 	compactSoon    chan []partition      // the partitions of compacted topics, to look at
 	compactedBytes map[partitionID]int64 // left by the last compaction; of the compactor
 }

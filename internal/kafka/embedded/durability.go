@@ -40,12 +40,12 @@ type durability struct {
 	requestCount  int64 // number of produce requests so far
 	inFlight      map[partition]*unanswered
 	paused        map[partition]chan struct{} // see pause; closed by resume
-	logs          map[partition]*partitionLog
-	waiting       map[partition]struct{} // to be read by the next round
-	topicsChanged bool                   // topics were created, changed or deleted since the last round began
-	closed        bool                   // no further round touches the log
-	groupsLog     rounds.Queue[struct{}]
-	rounds        rounds.Queue[struct{}]
+	logs          map[partition]*partitionLog // to which something was appended, or requests are registered
+	waiting       map[partition]struct{}      // to be read by the next round
+	topicsChanged bool                        // topics were created, changed or deleted since the last round began
+	closed        bool                        // no further round touches the log
+	groupsLog     rounds.Queue[struct{}]      // syncs the committed offsets
+	rounds        rounds.Queue[struct{}]      // runRound
 
 	// Used by one round at a time.
 	buffers    readBuffers

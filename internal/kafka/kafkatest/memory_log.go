@@ -33,9 +33,9 @@ type Log struct {
 // topic is the log of a topic.
 type topic struct {
 	id      kafka.TopicID
-	epoch   int32 // of the leader; records added have it
-	records [][]kafka.Record
-	first   []int64
+	epoch   int32            // of the leader; records added have it
+	records [][]kafka.Record // by partition
+	first   []int64          // offset of the first record, by partition
 }
 
 // NewLog returns a log whose topics have the given number of partitions.
@@ -44,7 +44,8 @@ func NewLog(partitions int) *Log {
 		keepCommit: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
 }
 
-// KeepCommits sets what becomes of the committed offset old when next is committed.
+// KeepCommits sets the function that returns the committed offset after a commit of next, where it was old: late and
+// lost commits. By default it is next.
 func (l *Log) KeepCommits(keep func(old, next int64) int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,31 +185,32 @@ func (l *Log) Progress(topic string, partition int) kafka.Progress {
 	return groupOffset{l, fmt.Sprint(topic, "/", partition)}
 }
 
+// groupOffset is the committed offset of the group in a partition.
 type groupOffset struct {
-	l   *Log
-	key string
+	log *Log
+	key string // topic/partition
 }
 
 // Committed implements kafka.Progress.
 func (p groupOffset) Committed() (int64, bool) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	next, ok := p.l.committedOffsets[p.key]
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	next, ok := p.log.committedOffsets[p.key]
 	return next, ok
 }
 
 // Commit implements kafka.Progress.
 func (p groupOffset) Commit(next int64) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	p.l.committedOffsets[p.key] = p.l.keepCommit(p.l.committedOffsets[p.key], next)
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	p.log.committedOffsets[p.key] = p.log.keepCommit(p.log.committedOffsets[p.key], next)
 }
 
 // Rewind implements kafka.Progress.
 func (p groupOffset) Rewind(next int64) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	p.l.committedOffsets[p.key] = next
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	p.log.committedOffsets[p.key] = next
 }
 
 // Partitions implements kafka.Log.
@@ -296,13 +298,16 @@ func (l *Log) ScanCompacted(ctx context.Context, topic string, partition int, fr
 
 // Read implements kafka.Log. Its source does not compare leader epochs: it is for the consumer to notice a log that
 // was cut and has grown since.
-func (l *Log) Read(cfg kafka.ReaderConfig) kafka.Source { return &source{l: l, cfg: cfg, at: cfg.From} }
+func (l *Log) Read(cfg kafka.ReaderConfig) kafka.Source {
+	return &source{log: l, cfg: cfg, at: cfg.From}
+}
 
+// source reads a partition of a Log.
 type source struct {
-	l      *Log
+	log    *Log
 	cfg    kafka.ReaderConfig
-	at     kafka.LogPosition
-	behind int64
+	at     kafka.LogPosition // of the next record
+	behind int64             // records after at, as of the last Read
 }
 
 // Read implements kafka.Source.
@@ -323,11 +328,11 @@ func (s *source) Read(ctx context.Context) ([]kafka.Record, error) {
 
 // take returns the next records, and what is closed when there are more.
 func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err error) {
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
 
-	t := s.l.topic(s.cfg.Topic)
-	first, end, damage := t.first[s.cfg.Partition], t.next(s.cfg.Partition), s.l.Damage
+	t := s.log.topic(s.cfg.Topic)
+	first, end, damage := t.first[s.cfg.Partition], t.next(s.cfg.Partition), s.log.Damage
 	if damage != nil && damage.Offset == s.at.Offset {
 		return nil, nil, damage
 	}
@@ -335,8 +340,8 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 		return nil, nil, kafka.OutOfRange(s.cfg.Topic, s.cfg.Partition, s.at.Offset, first, end)
 	}
 
-	most := s.l.MaxRead
-	if s.l.Random {
+	most := s.log.MaxRead
+	if s.log.Random {
 		most = 1 + rand.IntN(most)
 	}
 
@@ -353,7 +358,7 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 
 	s.at.TopicID, s.at.Offset = t.id, s.at.Offset+n
 	s.behind = end - s.at.Offset
-	return records, s.l.changed, nil
+	return records, s.log.changed, nil
 }
 
 // Position implements kafka.Source.
@@ -364,7 +369,7 @@ func (s *source) Lag() int64 { return s.behind }
 
 // Idle implements kafka.Source.
 func (s *source) Idle() time.Time {
-	_, end, _ := s.l.Offsets(context.Background(), s.cfg.Topic, s.cfg.Partition) // it has no error
+	_, end, _ := s.log.Offsets(context.Background(), s.cfg.Topic, s.cfg.Partition) // it has no error
 	if s.at.Offset < end {
 		return time.Time{}
 	}
