@@ -101,7 +101,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	}
 
 	// The subscription comes before the question, or a quick answer is lost.
-	asking, err := redisclient.NewNodeQuestions(ctx, n.Client, n.Prefix+"control:answers:")
+	asking, err := redisclient.NewNodeQuestion(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
@@ -116,7 +116,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 		return fault.Unavailable(nil, 5*time.Second, "The node with the feed is gone: the action was not sent")
 	}
 
-	var outcome redisclient.Outcome
+	var outcome redisclient.RemoteError
 	err = asking.Next(ctx, &outcome)
 	if err != nil {
 		return noAnswer(err)
@@ -150,7 +150,7 @@ func (n *RedisNodes) sendAndReply(ctx context.Context, o sendOrder, take SendOnc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 
-	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.OutcomeOf(take(ctx, o.ActionID, n.Feeds.Command)))
+	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.RemoteErrorOf(take(ctx, o.ActionID, n.Feeds.Command)))
 	if err != nil {
 		n.Log.Warn("answering an action failed", "action_id", o.ActionID, "error", err)
 	}

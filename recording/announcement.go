@@ -35,9 +35,9 @@ func (r *Recorder) CheckAnnouncement(ctx context.Context, accountID, recordingID
 	return err
 }
 
-// KeepAnnouncement puts a legal hold on a recording that a policy names as announcement, unless it has one: nothing
+// HoldAnnouncement puts a legal hold on a recording that a policy names as announcement, unless it has one: nothing
 // deletes it while calls are announced with it.
-func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID string) error {
+func (r *Recorder) HoldAnnouncement(ctx context.Context, accountID, recordingID string) error {
 	found, err := r.service.Metadata(ctx, accountID, recordingID)
 	if err != nil || found.Hold != nil {
 		return err

@@ -40,11 +40,11 @@ type liveRecordingDescription struct {
 
 // journal writes the file of a recording in progress.
 type journal struct {
-	file   *os.File
-	sealer *recordingSealer // nil: plain
-	params envelope.Params
-	number uint64 // of the next sealed record of audio
-	pauses int    // that are written
+	file          *os.File
+	sealer        *recordingSealer // nil: plain
+	params        envelope.Params
+	number        uint64 // of the next sealed record of audio
+	pausesWritten int    // that are written
 }
 
 // createJournal creates a journal. The caller closes it.
@@ -135,7 +135,7 @@ func openJournal(file *os.File) (*journalReader, error) {
 			var payload []byte
 			payload, err = r.payload(size)
 			if err == nil {
-				err = r.note(kind, payload)
+				err = r.keepRecord(kind, payload)
 			}
 		} else if err == nil {
 			err = r.skip(size)
@@ -213,8 +213,8 @@ func (r *journalReader) skip(size int) error {
 	return nil
 }
 
-// note keeps what a description or a pause says.
-func (r *journalReader) note(kind byte, payload []byte) error {
+// keepRecord keeps what a description or a pause says.
+func (r *journalReader) keepRecord(kind byte, payload []byte) error {
 	if kind == journalPause {
 		var p Pause
 		err := json.Unmarshal(payload, &p)

@@ -37,7 +37,7 @@ const (
 // on the live recording's own goroutine, which opens the journal, writes to it and ends with stop. A call is not
 // held up while the journal opens: a key may have to be derived from the account's first.
 type liveRecording struct {
-	began       time.Time
+	beganAt     time.Time
 	openJournal func(context.Context) (*journal, error)
 	log         *slog.Logger
 	writeTurns  chan struct{} // an element for each live recording that writes; capacity: how many may at once
@@ -98,7 +98,7 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 func newLiveRecording(openJournal func(context.Context) (*journal, error), turn chan struct{},
 	log *slog.Logger) *liveRecording {
 	return &liveRecording{
-		began: time.Now(), openJournal: openJournal, writeTurns: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
+		beganAt: time.Now(), openJournal: openJournal, writeTurns: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
@@ -110,7 +110,7 @@ func (t *liveRecording) useMedia(agreed sip.NegotiatedMedia) {
 }
 
 // now returns the position of the present.
-func (t *liveRecording) now() int64 { return samples(time.Since(t.began)) }
+func (t *liveRecording) now() int64 { return samples(time.Since(t.beganAt)) }
 
 // Received implements rtp.Tap.
 func (t *liveRecording) Received(packet *rtp.Packet) { t.receive(channelCaller, packet) }
@@ -294,7 +294,7 @@ func (t *liveRecording) flush(until int64) {
 	pauses, pausedAt := t.pauses, t.pausedAt
 	t.mu.Unlock()
 
-	silent := silence{pauses: pauses, openStart: pausedAt}
+	silent := pauseSpans{pauses: pauses, openStart: pausedAt}
 	for _, p := range queue {
 		t.place(&p, arena[p.from:p.to], silent)
 	}
@@ -313,14 +313,14 @@ func (t *liveRecording) flush(until int64) {
 	t.notePauses(pauses)
 }
 
-// silence has the pauses, whose samples stay 0.
-type silence struct {
+// pauseSpans has the pauses, whose samples stay 0.
+type pauseSpans struct {
 	pauses    []Pause // that have ended
 	openStart int64   // start of one that has not ended; notPaused
 }
 
 // covers reports whether a position is in a pause.
-func (s *silence) covers(at int64) bool {
+func (s *pauseSpans) covers(at int64) bool {
 	if s.openStart != notPaused && at >= s.openStart {
 		return true
 	}
@@ -340,7 +340,7 @@ func (s *silence) covers(at int64) bool {
 }
 
 // place decodes a packet into the window, except for the parts in a pause.
-func (t *liveRecording) place(p *queuedPacket, payload []byte, silent silence) {
+func (t *liveRecording) place(p *queuedPacket, payload []byte, silent pauseSpans) {
 	pcm, err := t.decode(p, payload)
 	if err != nil {
 		return // it stays silent, as a lost packet does
@@ -431,10 +431,10 @@ func (t *liveRecording) emit(n int64) {
 
 // notePauses writes the pauses that have ended since the last call.
 func (t *liveRecording) notePauses(pauses []Pause) {
-	for _, p := range pauses[t.journal.pauses:] {
+	for _, p := range pauses[t.journal.pausesWritten:] {
 		if t.writeErr == nil {
 			t.writeErr = t.journal.writePause(p)
 		}
-		t.journal.pauses++
+		t.journal.pausesWritten++
 	}
 }

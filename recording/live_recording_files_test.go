@@ -19,16 +19,16 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// writeTake writes the journal of a call of five seconds, as a process that was killed has left it, and returns
-// its file.
-func writeTake(t *testing.T, h *env, call string) (name string) {
+// writeJournalOfCall writes the journal of a call of five seconds, as a process that was killed has left it, and
+// returns its file.
+func writeJournalOfCall(t *testing.T, h *env, call string) (name string) {
 	t.Helper()
-	live := openTake(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
 	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 {
-		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
 		live.Received(caller.next())
 	}
 
@@ -48,7 +48,7 @@ func makeOld(t *testing.T, name string) {
 // between row and removal the call is there once, whatever its id.
 func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	name := writeTake(t, h, "call")
+	name := writeJournalOfCall(t, h, "call")
 	journal := must(os.ReadFile(name))(t)
 	must(h.storeAudio("acme", "call", testAudio(1000)))(t)
 
@@ -79,7 +79,7 @@ func TestALongCallIsStored(t *testing.T) {
 		t.Errorf("a large upload: %v", err)
 	}
 
-	check(t, h.storeJournalFile(t.Context(), writeTake(t, h, "long")))
+	check(t, h.storeJournalFile(t.Context(), writeJournalOfCall(t, h, "long")))
 	if m := must(h.Metadata(t.Context(), "acme", "long"))(t); m.Size != 44+5*8000*bytesPerSample {
 		t.Errorf("%+v", m)
 	}
@@ -94,7 +94,7 @@ func TestAJournalEndsAtABrokenRecord(t *testing.T) {
 		"broken pause": "p\x00\x00\x00\x02\x00\x00\x00\x00{{a\x00\x00\x00\x04\x00\x00\x00\x01abcd",
 	} {
 		h, _ := newLiveEnv(t, callrecording.ModeAll)
-		name := writeTake(t, h, "c1")
+		name := writeJournalOfCall(t, h, "c1")
 		check(t, os.WriteFile(name, append(must(os.ReadFile(name))(t), bytes...), 0o600))
 		makeOld(t, name)
 		if err := h.storeAbandoned(t.Context()); err != nil {
@@ -129,12 +129,12 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	live := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
 	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 500 { // ten seconds
-		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
 		live.Received(caller.next())
 		if n%25 == 24 {
 			live.flush(live.now() - samples(maxPacketDelay))
@@ -177,12 +177,12 @@ func TestARecordingIsStoredAsOpus(t *testing.T) {
 	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
 	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "in-progress")
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	live := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
 	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
 		live.Received(caller.next())
 	}
 

@@ -85,15 +85,15 @@ func loudness(wav []byte, channel int) (levels []int) {
 	return levels
 }
 
-// at moves the clock of a live recording: its present is that long after its start.
-func (t *liveRecording) at(d time.Duration) {
+// setPresent moves the clock of a live recording: its present is that long after its start.
+func (t *liveRecording) setPresent(d time.Duration) {
 	t.mu.Lock()
-	t.began = time.Now().Add(-d)
+	t.beganAt = time.Now().Add(-d)
 	t.mu.Unlock()
 }
 
-// openTake opens the journal of a live recording.
-func openTake(t testing.TB, live *liveRecording) *liveRecording {
+// openLive opens the journal of a live recording.
+func openLive(t testing.TB, live *liveRecording) *liveRecording {
 	t.Helper()
 	check(t, live.prepare())
 	return live
@@ -119,7 +119,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		live.at(time.Duration(n) * 20 * time.Millisecond)
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
 		switch n {
 		case 100:
 			live.beginPause()
@@ -131,7 +131,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	}
 
 	live.stop()
-	live.at(time.Minute)
+	live.setPresent(time.Minute)
 	close(derived)
 	check(t, <-ended)
 	name := live.journal.file.Name()
@@ -175,7 +175,7 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 		recordings[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
 		recordings[i].useMedia(pcmu())
 		for at, pair := range packets {
-			recordings[i].at(time.Duration(at) * 20 * time.Millisecond)
+			recordings[i].setPresent(time.Duration(at) * 20 * time.Millisecond)
 			recordings[i].Received(pair[0])
 			recordings[i].Sent(pair[1])
 		}
@@ -186,7 +186,7 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	}
 
 	for _, live := range recordings {
-		live.flush(openTake(t, live).now() - samples(maxPacketDelay))
+		live.flush(openLive(t, live).now() - samples(maxPacketDelay))
 	}
 
 	if each := (heapBytes() - before) / n; each > 256<<10 {
@@ -300,7 +300,7 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
 	checkError(b)(h.config.Update(context.Background(), "acme",
 		encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
-	live := openTake(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
+	live := openLive(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
 	live.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 
@@ -312,7 +312,7 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	second := time.Duration(0)
 	for b.Loop() {
 		for n, pair := range packets {
-			live.at(second + time.Duration(n)*20*time.Millisecond)
+			live.setPresent(second + time.Duration(n)*20*time.Millisecond)
 			pair[0].Timestamp += 8000
 			pair[1].Timestamp += 8000
 			live.Received(pair[0])

@@ -17,13 +17,13 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	for _, sealed := range []bool{false, true} {
 		h.configure(t, "acme", encryption.Change{Enabled: sealed, Key: new(firstKey)})
-		live := openTake(t, h.newLiveRecording("acme", Call{CallID: "call@1"}))
+		live := openLive(t, h.newLiveRecording("acme", Call{CallID: "call@1"}))
 		live.useMedia(pcmu())
 		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
 
 		for n := range 250 { // five seconds
 			at := time.Duration(n) * 20 * time.Millisecond
-			live.at(at)
+			live.setPresent(at)
 			switch n {
 			case 100:
 				live.beginPause()
@@ -42,7 +42,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 			}
 		}
 
-		live.at(5 * time.Second)
+		live.setPresent(5 * time.Second)
 		live.flush(live.now())
 		name := live.journal.file.Name()
 		check(t, live.journal.file.Close())

@@ -62,11 +62,11 @@ func (s *seals) ofJournal(ctx context.Context, d *liveRecordingDescription) (*re
 	if err != nil {
 		return nil, err
 	}
-	return s.newSealer(encryptionOf(d, key))
+	return s.newSealer(sealingOf(d, key))
 }
 
-// encryptionOf returns the sealing with which a recording began.
-func encryptionOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
+// sealingOf returns the sealing with which a recording began.
+func sealingOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
 	return encryption.Sealing{Enabled: true, Algorithm: d.Algorithm, Key: key}
 }
 

@@ -39,7 +39,7 @@ type Publisher interface {
 type Deps struct {
 	DB        *sqldb.DB
 	Store     Store
-	TakesDir  string // folder of recordings of calls in progress; "": none are recorded
+	LiveDir   string // folder of recordings of calls in progress; "": none are recorded
 	Keys      Keys
 	Publisher Publisher
 	Policies  Policies    // nil: recordings are kept for good
@@ -99,7 +99,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	halfOfCPUs := max(1, runtime.GOMAXPROCS(0)/2)
 
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.TakesDir,
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.LiveDir,
 		seals: seals, objects: &objects{rows, deps.Store, seals, metrics, deps.Log, make(chan struct{}, halfOfCPUs)},
 		usage:     &usageCache{rows: rows, max: int64(settings.MaxAccountBytes)},
 		publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,

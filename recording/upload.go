@@ -70,7 +70,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err != nil {
 		return nil, err
 	} else if idInUse {
-		return nil, conflict(u.RecordingID)
+		return nil, errExists(u.RecordingID)
 	}
 
 	// Before the body is read: it is not taken in for nothing.
@@ -160,8 +160,8 @@ func (s *Service) requireFreeSpace() error {
 	return nil
 }
 
-// conflict returns the error of storing a recording whose id is taken.
-func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
+// errExists returns the error of storing a recording whose id is taken.
+func errExists(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
 // writeObject creates the object of an upload of at most limit bytes (0: of any size) and returns its row, which is
 // not stored yet.

@@ -31,8 +31,8 @@ const EventTranscript Event = "transcript"
 
 // Events that only dialects have (package dialect).
 const (
-	EventFunction Event = "function" // from the provider: a call of a function that Trunkline does not have
-	EventProblem  Event = "problem"  // from the provider: it reports an error; not a Problem, which is ours
+	EventFunction    Event = "function" // from the provider: a call of a function that Trunkline does not have
+	EventVendorError Event = "problem"  // from the provider: it reports an error; not a Problem, which is ours
 )
 
 // Common reasons of a hangup. Other reasons are allowed.

@@ -10,7 +10,7 @@ import (
 
 // Pair is a certificate and its key, in two files.
 type Pair struct {
-	Setting           string // name of the setting that has CertFile, such as tls.cert_file; for messages
+	CertSetting       string // name of the setting that has CertFile, such as tls.cert_file; for messages
 	CertFile, KeyFile string
 }
 
@@ -23,9 +23,9 @@ func (p Pair) Load() (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// Server holds the certificate of a Pair for the TLS handshakes of a listener, and reads it again after a change of
+// Reloader holds the certificate of a Pair for the TLS handshakes of a listener, and reads it again after a change of
 // its files.
-type Server struct {
+type Reloader struct {
 	Pair
 	log    *slog.Logger
 	loaded atomic.Pointer[tls.Certificate] // that Get returns
@@ -33,8 +33,8 @@ type Server struct {
 }
 
 // Open reads the files of p. Its error is that of Pair.Load.
-func Open(p Pair, log *slog.Logger) (*Server, error) {
-	s := &Server{Pair: p, log: log}
+func Open(p Pair, log *slog.Logger) (*Reloader, error) {
+	s := &Reloader{Pair: p, log: log}
 	// Before the files are read: a change during the reading is seen at the next Reload.
 	s.readAt = s.modTimes()
 	loaded, err := s.Load()
@@ -43,12 +43,12 @@ func Open(p Pair, log *slog.Logger) (*Server, error) {
 }
 
 // Get is tls.Config.GetCertificate.
-func (s *Server) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.loaded.Load(), nil }
+func (s *Reloader) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.loaded.Load(), nil }
 
 // Reload reads the files again if they have changed, and returns the certificate that is served. If the
 // new one cannot be used, it keeps the old one and logs that. The error is always nil: selfcheck takes a function
 // that may have one. It is not safe for concurrent use, except with Get.
-func (s *Server) Reload() (*tls.Certificate, error) {
+func (s *Reloader) Reload() (*tls.Certificate, error) {
 	times := s.modTimes()
 	if times != s.readAt {
 		// Before Load, and also if it fails: a file that cannot be used is reported once.
@@ -66,7 +66,7 @@ func (s *Server) Reload() (*tls.Certificate, error) {
 }
 
 // modTimes returns the modification times of the files, zero for a missing file.
-func (s *Server) modTimes() (times [2]time.Time) {
+func (s *Reloader) modTimes() (times [2]time.Time) {
 	for i, file := range []string{s.CertFile, s.KeyFile} {
 		info, err := os.Stat(file)
 		if err == nil {

@@ -256,7 +256,7 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 
 	if gap.ReusesOffsets() {
 		// Commit ignores lower offsets: the group would show no lag until the log is as long as it was.
-		w.Rewind(gap.Resume)
+		w.CommitLower(gap.Resume)
 	}
 
 	to := Position{LogPosition: gap.Position(), Generation: w.position.Generation}

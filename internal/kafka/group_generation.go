@@ -42,9 +42,9 @@ func (a *Assignment) Commit(next int64) {
 	}
 }
 
-// Rewind commits an offset that may be below the last committed one, after the log was truncated
+// CommitLower commits an offset that may be below the last committed one, after the log was truncated
 // or created again: the processed records from next on are no longer in it.
-func (a *Assignment) Rewind(next int64) {
+func (a *Assignment) CommitLower(next int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next, a.updated = next, true
@@ -164,7 +164,7 @@ func (s *generation) flush() {
 	offsets := map[string]map[int]int64{}
 	for _, a := range s.assignments {
 		if next, ok := a.unflushed(); ok {
-			topic := s.cluster.topic(a.Topic)
+			topic := s.cluster.withPrefix(a.Topic)
 			if offsets[topic] == nil {
 				offsets[topic] = map[int]int64{}
 			}
@@ -184,7 +184,7 @@ func (s *generation) flush() {
 
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
 	for _, a := range s.assignments {
-		if next, ok := offsets[s.cluster.topic(a.Topic)][a.Partition]; ok {
+		if next, ok := offsets[s.cluster.withPrefix(a.Topic)][a.Partition]; ok {
 			a.setFlushed(next)
 		}
 	}
@@ -199,7 +199,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	}
 
 	for _, topic := range s.cfg.Topics {
-		name := s.cluster.topic(topic)
+		name := s.cluster.withPrefix(topic)
 		// The groups of a process share an answer.
 		t, err := s.cluster.leaders.freshTopic(ctx, name, partitionCheckInterval*3/4)
 		// An error is no reason to assign again: the next check asks once more.

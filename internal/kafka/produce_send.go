@@ -115,7 +115,7 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 			return err
 		case outcomeRetry:
 			if staleLeader(err) {
-				l.producer.cluster.leaders.markStale(l.producer.cluster.topic(l.topic), l.partition, l.leader)
+				l.producer.cluster.leaders.markStale(l.producer.cluster.withPrefix(l.topic), l.partition, l.leader)
 			}
 		}
 
@@ -138,7 +138,7 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 		l.seq = wire.ProducerState{ProducerID: id, Epoch: epoch}
 	}
 
-	to := produceTarget{c.topic(l.topic), l.partition}
+	to := produceTarget{c.withPrefix(l.topic), l.partition}
 	leader, err := c.leaders.leader(ctx, to.topic, to.partition)
 	if err != nil {
 		return err

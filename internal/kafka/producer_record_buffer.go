@@ -48,7 +48,7 @@ type callShare struct {
 
 func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 	b := appendProduceHeader(nil, 1)
-	b = wire.AppendString(b, p.cluster.topic(key.topic))
+	b = wire.AppendString(b, p.cluster.withPrefix(key.topic))
 	b = wire.AppendInt32(b, 1)
 	b = wire.AppendInt32(b, int32(key.partition))
 	b = wire.AppendInt32(b, 0) // size of the batch

@@ -77,11 +77,11 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 // OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
-		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.topic(cfg.Topic),
+		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.withPrefix(cfg.Topic),
 		compacted: cfg.Compacted,
 		topicID:   cfg.From.TopicID, nextOffset: cfg.From.Offset, checkedEpoch: UnknownEpoch, suspectOffset: -1,
 		backoff: retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
-		meter:   c.metrics.readMeter(cfg.Topic),
+		meter:   c.metrics.newReadMeter(cfg.Topic),
 		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
 	}
 	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)

@@ -138,7 +138,7 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 	req := &kafkago.DescribeConfigsRequest{}
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
-			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.withPrefix(t),
 			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy,
 				configUncleanElection, configRetention},
 		})

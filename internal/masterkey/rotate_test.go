@@ -62,12 +62,12 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 			late: []string{sealSecret(t, k, "c")}}
 		steps := 0
 		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) { steps++ })
-		if err != nil || got.Resumed || got.ID == first {
+		if err != nil || got.Resumed || got.KeyID == first {
 			t.Fatalf("%+v, %v", got, err)
 		}
 
 		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 ||
-			slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
+			slices.ContainsFunc(ids, func(id string) bool { return id != got.KeyID }) {
 			t.Errorf("sealed under %v", ids)
 		}
 		if err := openKeyring(t, Settings{File: file}).Require(first); err == nil {
@@ -94,7 +94,7 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 
 		r.fail = nil
 		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {})
-		if err != nil || !got.Resumed || got.ID != broken.ID {
+		if err != nil || !got.Resumed || got.KeyID != broken.KeyID {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestARotationLeavesTheKeyOfAllSecretsToTheNextOne(t *testing.T) {
 		}}}
 
 		got, err := Rotate(t.Context(), k, stores, func(int, int) {})
-		if err != nil || listed != 2 || KeyID(r.secrets[0]) != got.ID {
+		if err != nil || listed != 2 || KeyID(r.secrets[0]) != got.KeyID {
 			t.Fatalf("%+v, %v, sealed under %s after %d lists", got, err, KeyID(r.secrets[0]), listed)
 		}
 		if _, err := openKeyring(t, Settings{File: file}).Unseal(r.secrets[0]); err != nil {
@@ -150,7 +150,7 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 
 		r.k = openKeyring(t, Settings{Value: setting.Secret(one + "," + two)})
 		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil ||
-			KeyID(r.secrets[0]) != got.ID {
+			KeyID(r.secrets[0]) != got.KeyID {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

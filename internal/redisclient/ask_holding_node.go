@@ -29,28 +29,29 @@ type holderRequest[Request any] struct {
 	ReplyTo string  `json:"reply_to"`
 }
 
-// Outcome is the answer of a node to a request: the error of carrying it out, with its kind and without its cause.
-type Outcome struct {
-	Kind       fault.Kind `json:"kind,omitempty"` // "": no error
-	Message    string     `json:"message,omitempty"`
-	RetryAfter int64      `json:"retry_after_ms,omitempty"`
+// RemoteError is the answer of a node to a request: the error of carrying it out, with its kind and without its cause.
+type RemoteError struct {
+	Kind             fault.Kind `json:"kind,omitempty"` // "": no error
+	Message          string     `json:"message,omitempty"`
+	RetryAfterMillis int64      `json:"retry_after_ms,omitempty"`
 }
 
-// OutcomeOf returns the answer with the kind and the message of an error; nil is the answer without one.
-func OutcomeOf(err error) Outcome {
+// RemoteErrorOf returns the answer with the kind and the message of an error; nil is the answer without one.
+func RemoteErrorOf(err error) RemoteError {
 	if err == nil {
-		return Outcome{}
+		return RemoteError{}
 	}
 	f := fault.As(err)
-	return Outcome{f.Kind, f.Message, f.RetryAfter.Milliseconds()}
+	return RemoteError{Kind: f.Kind, Message: f.Message, RetryAfterMillis: f.RetryAfter.Milliseconds()}
 }
 
 // Err returns the error; nil for none.
-func (o Outcome) Err() error {
+func (o RemoteError) Err() error {
 	if o.Kind == "" {
 		return nil
 	}
-	return &fault.Error{Kind: o.Kind, Message: o.Message, RetryAfter: time.Duration(o.RetryAfter) * time.Millisecond}
+	retryAfter := time.Duration(o.RetryAfterMillis) * time.Millisecond
+	return &fault.Error{Kind: o.Kind, Message: o.Message, RetryAfter: retryAfter}
 }
 
 // Ask returns the error of the node that holds the request's object; notFound, of fault.KindNotFound, if
@@ -62,7 +63,7 @@ func (h *HolderRequests[Request]) Ask(ctx context.Context, request Request, notF
 	unavailable := func(err error) error {
 		return fault.Unavailable(err, time.Second, "A node of this service does not answer")
 	}
-	asking, err := NewNodeQuestions(ctx, h.Client, h.Channel+":replies:")
+	asking, err := NewNodeQuestion(ctx, h.Client, h.Channel+":replies:")
 	if err != nil {
 		return unavailable(err)
 	}
@@ -74,7 +75,7 @@ func (h *HolderRequests[Request]) Ask(ctx context.Context, request Request, notF
 	}
 
 	for range listeners {
-		var outcome Outcome
+		var outcome RemoteError
 		if err := asking.Next(ctx, &outcome); err != nil {
 			return unavailable(err)
 		}
@@ -103,7 +104,7 @@ func (h *HolderRequests[Request]) Answer(ctx context.Context, apply func(context
 			// A request that was heard is answered also while this node ends: the asker counts on each listener.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTimeout)
 			defer cancel()
-			err := Reply(ctx, h.Client, q.ReplyTo, OutcomeOf(apply(ctx, q.Request)))
+			err := Reply(ctx, h.Client, q.ReplyTo, RemoteErrorOf(apply(ctx, q.Request)))
 			if err != nil {
 				h.Log.WarnContext(ctx, "answering another node failed", "channel", h.Channel, "error", err)
 			}

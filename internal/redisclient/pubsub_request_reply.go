@@ -16,18 +16,18 @@ const subscribeTimeout = 5 * time.Second
 
 var errUnsubscribed = errors.New("the subscription has ended")
 
-// NodeQuestions is a question of one node to others: it is published on a channel to which they Listen, and
+// NodeQuestion is a question of one node to others: it is published on a channel to which they Listen, and
 // they Reply on a channel that only this question has. Values travel as JSON.
-type NodeQuestions struct {
+type NodeQuestion struct {
 	ReplyTo string // the channel of the answers; it is part of the question
 
 	client  redis.UniversalClient
 	replies *redis.PubSub
 }
 
-// NewNodeQuestions subscribes to the answers of a question, on a channel with the prefix. The caller closes it.
-func NewNodeQuestions(ctx context.Context, client redis.UniversalClient, prefix string) (*NodeQuestions, error) {
-	q := &NodeQuestions{ReplyTo: prefix + uuid.NewString(), client: client}
+// NewNodeQuestion subscribes to the answers of a question, on a channel with the prefix. The caller closes it.
+func NewNodeQuestion(ctx context.Context, client redis.UniversalClient, prefix string) (*NodeQuestion, error) {
+	q := &NodeQuestion{ReplyTo: prefix + uuid.NewString(), client: client}
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(subscribeTimeout)
@@ -44,10 +44,10 @@ func NewNodeQuestions(ctx context.Context, client redis.UniversalClient, prefix 
 }
 
 // Close ends the subscription.
-func (q *NodeQuestions) Close() { _ = q.replies.Close() }
+func (q *NodeQuestion) Close() { _ = q.replies.Close() }
 
 // Publish sends the question and returns how many nodes listen.
-func (q *NodeQuestions) Publish(ctx context.Context, channel string, question any) (listeners int64, err error) {
+func (q *NodeQuestion) Publish(ctx context.Context, channel string, question any) (listeners int64, err error) {
 	text, err := json.Marshal(question)
 	if err != nil {
 		return 0, err
@@ -76,7 +76,7 @@ func serverOf(ctx context.Context, client redis.UniversalClient, channel string)
 }
 
 // Next waits for the next answer. It returns the error of ctx if that ends first.
-func (q *NodeQuestions) Next(ctx context.Context, answer any) error {
+func (q *NodeQuestion) Next(ctx context.Context, answer any) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

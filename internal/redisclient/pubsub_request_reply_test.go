@@ -11,7 +11,7 @@ import (
 func TestEachQuestionCountsAllListenersOfACluster(t *testing.T) {
 	client := open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})
 	prefix := testservice.Prefix(t)
-	asking, err := redisclient.NewNodeQuestions(t.Context(), client, prefix+"replies:")
+	asking, err := redisclient.NewNodeQuestion(t.Context(), client, prefix+"replies:")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,12 +61,12 @@ func rabbitMQKind() serviceKind {
 // The shared services live as long as the test binary, because its tests have no common end;
 // hence these globals.
 var (
-	sharedKafka    = openOnce(kafkaKind())
-	sharedRedis    = openOnce(redisKind())
-	sharedCluster  = openOnce(redisClusterKind())
-	sharedPostgres = openOnce(postgresKind())
-	sharedRabbitMQ = openOnce(rabbitMQKind())
-	sharedS3       = openOnce(s3Kind())
+	sharedKafka        = openOnce(kafkaKind())
+	sharedRedis        = openOnce(redisKind())
+	sharedRedisCluster = openOnce(redisClusterKind())
+	sharedPostgres     = openOnce(postgresKind())
+	sharedRabbitMQ     = openOnce(rabbitMQKind())
+	sharedS3           = openOnce(s3Kind())
 )
 
 func openOnce(k serviceKind) func() (*service, error) {

@@ -16,7 +16,7 @@ import (
 
 func twilioProtocol() Protocol {
 	return Protocol{
-		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, Listens: true,
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, RequestsWithoutOptIn: true, CloseEndsCall: true, Listens: true,
 		TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
@@ -73,7 +73,7 @@ func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) [
 	dst = strconv.AppendInt(dst, *chunks+1, 10)
 	dst = append(dst, `","timestamp":"`...)
 	// Of the first frame it is 0, although chunks count from 1.
-	dst = strconv.AppendInt(dst, *chunks*aiprotocol.Frame.Milliseconds(), 10)
+	dst = strconv.AppendInt(dst, *chunks*aiprotocol.FrameDuration.Milliseconds(), 10)
 	dst = append(dst, `","payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
 	*chunks++

@@ -420,7 +420,7 @@ func TestTheSizeOfADeletedTopicDoesNotDelayCompaction(t *testing.T) {
 // TestATopicIsNotDeletedWhileAPieceOfItIsCopied: a copy would go to its successor.
 func TestATopicIsNotDeletedWhileAPieceOfItIsCopied(t *testing.T) {
 	b := openTopic(t, Config{})
-	b.durability.deletions.RLock()
+	b.durability.deletionMu.RLock()
 
 	deleted := make(chan error, 1)
 	go func() {
@@ -436,8 +436,8 @@ func TestATopicIsNotDeletedWhileAPieceOfItIsCopied(t *testing.T) {
 	}()
 
 	// A lock that waits keeps out those that come after it.
-	for b.durability.deletions.TryRLock() {
-		b.durability.deletions.RUnlock()
+	for b.durability.deletionMu.TryRLock() {
+		b.durability.deletionMu.RUnlock()
 		select {
 		case err := <-deleted:
 			t.Fatalf("the deletion did not wait: %v", err)
@@ -449,7 +449,7 @@ func TestATopicIsNotDeletedWhileAPieceOfItIsCopied(t *testing.T) {
 		t.Error("the topic was deleted")
 	}
 
-	b.durability.deletions.RUnlock()
+	b.durability.deletionMu.RUnlock()
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
@@ -458,8 +458,8 @@ func TestATopicIsNotDeletedWhileAPieceOfItIsCopied(t *testing.T) {
 	}
 
 	// The connection that deleted no longer holds others up.
-	b.durability.deletions.Lock()
-	defer b.durability.deletions.Unlock()
+	b.durability.deletionMu.Lock()
+	defer b.durability.deletionMu.Unlock()
 }
 
 // TestAClosedConnectionHoldsNoDeletionUp: one that closes while its deletion is under way.
@@ -479,14 +479,14 @@ func TestAClosedConnectionHoldsNoDeletionUp(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if b.durability.deletions.TryRLock() {
+	if b.durability.deletionMu.TryRLock() {
 		t.Fatal("the deletion holds nothing up")
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !b.durability.deletions.TryRLock() {
+	if !b.durability.deletionMu.TryRLock() {
 		t.Fatal("the deletion still holds others up")
 	}
-	b.durability.deletions.RUnlock()
+	b.durability.deletionMu.RUnlock()
 }

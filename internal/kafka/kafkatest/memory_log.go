@@ -21,12 +21,12 @@ type Log struct {
 	OnProduce func(records []kafka.Record) (write int, err error) // nil: all are written
 	Damage    *kafka.GapError                                     // what a reader meets at its Offset
 
-	size int // partitions of each topic
+	partitionCount int // partitions of each topic
 
 	mu               sync.Mutex
 	topics           map[string]*topic
 	committedOffsets map[string]int64 // by topic and partition
-	keepCommit       func(old, next int64) int64
+	commitRule       func(old, next int64) int64
 	changed          chan struct{} // closed and replaced when records are added
 }
 
@@ -40,24 +40,24 @@ type topic struct {
 
 // NewLog returns a log whose topics have the given number of partitions.
 func NewLog(partitions int) *Log {
-	return &Log{MaxRead: 10, size: partitions, topics: map[string]*topic{}, committedOffsets: map[string]int64{},
-		keepCommit: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
+	return &Log{MaxRead: 10, partitionCount: partitions, topics: map[string]*topic{}, committedOffsets: map[string]int64{},
+		commitRule: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
 }
 
-// KeepCommits sets the function that returns the committed offset after a commit of next, where it was old: late and
+// SetCommitRule sets the function that returns the committed offset after a commit of next, where it was old: late and
 // lost commits. By default it is next.
-func (l *Log) KeepCommits(keep func(old, next int64) int64) {
+func (l *Log) SetCommitRule(keep func(old, next int64) int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.keepCommit = keep
+	l.commitRule = keep
 }
 
 // topic returns a topic. The caller holds mu.
 func (l *Log) topic(name string) *topic {
 	t := l.topics[name]
 	if t == nil {
-		t = &topic{id: kafka.TopicID{byte(len(l.topics) + 1)}, records: make([][]kafka.Record, l.size),
-			first: make([]int64, l.size)}
+		t = &topic{id: kafka.TopicID{byte(len(l.topics) + 1)}, records: make([][]kafka.Record, l.partitionCount),
+			first: make([]int64, l.partitionCount)}
 		l.topics[name] = t
 	}
 	return t
@@ -130,7 +130,7 @@ func (l *Log) Recreate(name string) (before []kafka.Record) {
 	defer l.mu.Unlock()
 	t := l.topic(name)
 	before = t.records[0]
-	*t = topic{id: t.id, records: make([][]kafka.Record, l.size), first: make([]int64, l.size)}
+	*t = topic{id: t.id, records: make([][]kafka.Record, l.partitionCount), first: make([]int64, l.partitionCount)}
 	t.id[1]++
 	return before
 }
@@ -164,7 +164,7 @@ func (l *Log) ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (
 func (l *Log) Work(ctx context.Context, cfg kafka.GroupConfig, work func(context.Context, kafka.Assigned) error) error {
 	var group sync.WaitGroup
 	for _, topic := range cfg.Topics {
-		for p := range l.size {
+		for p := range l.partitionCount {
 			group.Go(func() {
 				for ctx.Err() == nil {
 					err := work(ctx, kafka.Assigned{Topic: topic, Partition: p, Progress: l.Progress(topic, p)})
@@ -203,18 +203,18 @@ func (p groupOffset) Committed() (int64, bool) {
 func (p groupOffset) Commit(next int64) {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
-	p.log.committedOffsets[p.key] = p.log.keepCommit(p.log.committedOffsets[p.key], next)
+	p.log.committedOffsets[p.key] = p.log.commitRule(p.log.committedOffsets[p.key], next)
 }
 
 // Rewind implements kafka.Progress.
-func (p groupOffset) Rewind(next int64) {
+func (p groupOffset) CommitLower(next int64) {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
 	p.log.committedOffsets[p.key] = next
 }
 
 // Partitions implements kafka.Log.
-func (l *Log) Partitions(context.Context, string) (int, error) { return l.size, nil }
+func (l *Log) Partitions(context.Context, string) (int, error) { return l.partitionCount, nil }
 
 // Offsets implements kafka.Log.
 func (l *Log) Offsets(_ context.Context, topic string, partition int) (first, next int64, err error) {

@@ -124,7 +124,7 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 			continue
 		}
 
-		record := Reader{B: d.window[d.parsedBytes+head : d.parsedBytes+head+size]}
+		record := FieldReader{B: d.window[d.parsedBytes+head : d.parsedBytes+head+size]}
 		if err := d.decodeRecord(&u.header, &record, &u.lastDelta, from); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) 
 	}
 
 	unread := int64(d.parsedBytes + head + size - len(d.window))
-	r := Reader{B: d.window[d.parsedBytes+head:]}
+	r := FieldReader{B: d.window[d.parsedBytes+head:]}
 	if err := d.decodeOversized(&u.header, &r, &u.lastDelta, from, size); err != nil {
 		return false, err
 	}
