@@ -150,7 +150,8 @@ func (n *RedisNodes) sendAndReply(ctx context.Context, o sendOrder, take SendOnc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 
-	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.RemoteErrorOf(take(ctx, o.ActionID, n.Feeds.Command)))
+	answer := redisclient.RemoteErrorOf(take(ctx, o.ActionID, n.Feeds.Command))
+	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, answer)
 	if err != nil {
 		n.Log.Warn("answering an action failed", "action_id", o.ActionID, "error", err)
 	}

@@ -98,8 +98,8 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 func newLiveRecording(openJournal func(context.Context) (*journal, error), turn chan struct{},
 	log *slog.Logger) *liveRecording {
 	return &liveRecording{
-		beganAt: time.Now(), openJournal: openJournal, writeTurns: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
-		opened: make(chan struct{}), stopping: make(chan struct{}),
+		beganAt: time.Now(), openJournal: openJournal, writeTurns: turn, log: log,
+		onKeys: func() {}, pausedAt: notPaused, opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
@@ -140,7 +140,8 @@ func (t *liveRecording) receive(channel int, packet *rtp.Packet) {
 
 	from := len(t.arena)
 	t.arena = append(t.arena, packet.Payload...)
-	t.queue = append(t.queue, queuedPacket{channel, at, payload.Format.Encoding, from, len(t.arena)})
+	t.queue = append(t.queue, queuedPacket{channel: channel, position: at,
+		encoding: payload.Format.Encoding, from: from, to: len(t.arena)})
 }
 
 // handleKey handles a key press. The caller holds mu.

@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
+// With an account's key and salt alone a stored recording is opened, and sealed under another key.
 func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}

@@ -123,7 +123,7 @@ func (o *objects) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 			return nil, err
 		}
 
-		return &Audio{r.Metadata, object, o.encoders, object.Close}, nil
+		return &Audio{Metadata: r.Metadata, ReadSeeker: object, encoders: o.encoders, release: object.Close}, nil
 	}
 
 	sealed, err := envelope.NewReader(object, r.expected(), o.seals.finder(ctx, r))
@@ -131,9 +131,10 @@ func (o *objects) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 		return nil, o.openError(r, err)
 	}
 
-	return &Audio{r.Metadata, &damageReporter{sealed, o, r}, o.encoders, func() error {
-		return errors.Join(sealed.Close(), object.Close())
-	}}, nil
+	return &Audio{
+		Metadata: r.Metadata, ReadSeeker: &damageReporter{reader: sealed, objects: o, row: r}, encoders: o.encoders,
+		release: func() error { return errors.Join(sealed.Close(), object.Close()) },
+	}, nil
 }
 
 // checkDigest reads the whole object of a plain recording, compares it with the

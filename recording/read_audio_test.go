@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
+// Recordings of six keys and two algorithms, one of them plain, open after the account has ended its encryption.
 func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		algorithms := []string{encryption.AES256GCM, encryption.AES256CBC}

@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
+// Recordings under an old key or another algorithm are sealed anew, plain ones stay plain, and all play meanwhile.
 func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		want := map[string][]byte{}
@@ -78,6 +79,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 	})
 }
 
+// A damaged recording is counted and left as it was; the others are sealed anew.
 func TestResealLeavesWhatItCannotMove(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})

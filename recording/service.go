@@ -100,7 +100,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 
 	return &Service{
 		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.LiveDir,
-		seals: seals, objects: &objects{rows, deps.Store, seals, metrics, deps.Log, make(chan struct{}, halfOfCPUs)},
+		seals: seals, objects: &objects{rows: rows, store: deps.Store, seals: seals, metrics: metrics, log: deps.Log,
+			encoders: make(chan struct{}, halfOfCPUs)},
 		usage:     &usageCache{rows: rows, max: int64(settings.MaxAccountBytes)},
 		publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
 		metrics: metrics, log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),

@@ -86,7 +86,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 			t.Error("the whole is another")
 		}
 
-		// Ten seconds later in life: another key, then swept.
+		// Under another key the recording is another object, which plays as before.
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
 		checkError(t)(h.Reseal(t.Context(), "", func(Progress) {}))
 		check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))

@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
+// Two nodes announce each stored recording once.
 func TestStoredRecordingsAreAnnounced(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})

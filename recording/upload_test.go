@@ -21,6 +21,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
+// A recording is stored sealed or plain as its account is configured, and played back unchanged.
 func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "sealing",

@@ -169,6 +169,8 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 	})
 }
 
+// A reader that does not read on is not fetched for beyond its buffer, and another reader of the broker gets each
+// record at once.
 func TestSlowReaderStopsNobody(t *testing.T) {
 	c, fake, _ := openFakeWith(t, 2)
 	var asked atomic.Int64 // how far the slow partition was fetched
@@ -307,6 +309,7 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 	}
 }
 
+// A request names a partition once, so readers of one partition have fetchers of their own: each gets all records.
 func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	c, _, open := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
@@ -341,6 +344,7 @@ func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	}
 }
 
+// Whatever a broker does with its fetch sessions, each reader gets each record once, in order.
 func TestReadersOutliveTheirSession(t *testing.T) {
 	for name, fault := range map[string]func(*kmsg.FetchRequest, int) kmsg.Response{
 		"sessions are forgotten": func(req *kmsg.FetchRequest, n int) kmsg.Response {
@@ -390,6 +394,7 @@ func TestReadersOutliveTheirSession(t *testing.T) {
 	}
 }
 
+// A reader that waits is idle from the first answer without records on, and not before it has waited.
 func TestIdleIsWhenNothingWasLeft(t *testing.T) {
 	t.Parallel()
 	c, _, _ := openFakeWith(t, 1)

@@ -66,8 +66,8 @@ type Progress interface {
 	Committed() (next int64, ok bool)
 	// Commit commits an offset. It ignores one below that of the previous call.
 	Commit(next int64)
-	// CommitLower commits an offset that may be below that of the previous call, after the log was cut or created again:
-	// the group would else show no lag until the log is as long as it was.
+	// CommitLower commits an offset that may be below that of the previous call, after the log was cut or created
+	// again: the group would else show no lag until the log is as long as it was.
 	CommitLower(next int64)
 }
 

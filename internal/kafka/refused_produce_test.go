@@ -49,6 +49,8 @@ func refuseOnce(fake *kfake.Cluster, code int16) {
 	})
 }
 
+// Of each error code of a broker a produce knows whether to repeat the batch, to fail, or that the outcome is unknown;
+// written tells whether the record is in the log afterwards.
 func TestProduceKnowsWhatRefusalsMean(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -16,8 +16,8 @@ import (
 
 func twilioProtocol() Protocol {
 	return Protocol{
-		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, RequestsWithoutOptIn: true, CloseEndsCall: true, Listens: true,
-		TakesSecret: true, TakesSession: true,
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, RequestsWithoutOptIn: true, CloseEndsCall: true,
+		Listens: true, TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
 			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true, Listens: c.Listens}}

@@ -40,8 +40,9 @@ type topic struct {
 
 // NewLog returns a log whose topics have the given number of partitions.
 func NewLog(partitions int) *Log {
-	return &Log{MaxRead: 10, partitionCount: partitions, topics: map[string]*topic{}, committedOffsets: map[string]int64{},
-		commitRule: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
+	return &Log{MaxRead: 10, partitionCount: partitions, topics: map[string]*topic{},
+		committedOffsets: map[string]int64{}, commitRule: func(_, next int64) int64 { return next },
+		changed: make(chan struct{})}
 }
 
 // SetCommitRule sets the function that returns the committed offset after a commit of next, where it was old: late and
