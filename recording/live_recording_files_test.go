@@ -2,21 +2,15 @@ package recording
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice/testdb"
-	"trunkline/recording/envelope"
 )
 
 // writeJournalOfCall writes the journal of a call of five seconds, as a process that was killed has left it, and
@@ -196,52 +190,4 @@ func TestARecordingIsStoredAsOpus(t *testing.T) {
 	if audio := must(h.play("acme", "c1"))(t); !bytes.HasPrefix(audio, []byte("OggS")) || int64(len(audio)) != m.Size {
 		t.Errorf("%d bytes: %.20q", len(audio), audio)
 	}
-}
-
-// So many recordings as begin at once are written one after the other, and none waits for longer than that.
-func TestRecordingsAreWrittenInTurn(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		turn := make(chan struct{}, 1)
-		var recordings []*liveRecording
-		var ended atomic.Int32
-
-		for i := range 3 {
-			live := newLiveRecording(func(context.Context) (*journal, error) {
-				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
-					envelope.Params{})
-			}, turn, slog.New(slog.DiscardHandler))
-			live.useMedia(pcmu())
-			recordings = append(recordings, live)
-
-			go func() {
-				check(t, live.run())
-				ended.Add(1)
-			}()
-		}
-
-		turn <- struct{}{} // somebody writes
-		time.Sleep(3 * writeInterval)
-		synctest.Wait()
-
-		for _, live := range recordings {
-			if live.writtenSamples != 0 {
-				t.Errorf("%d samples are written out of turn", live.writtenSamples)
-			}
-			live.stop()
-		}
-
-		<-turn
-		synctest.Wait()
-		if n := ended.Load(); n != 3 {
-			t.Errorf("%d of 3 are written", n)
-		}
-
-		for _, live := range recordings {
-			if live.writtenSamples < samples(3*writeInterval) {
-				t.Errorf("%d samples are written", live.writtenSamples)
-			}
-			check(t, live.journal.file.Close())
-		}
-	})
 }

@@ -2,17 +2,17 @@ package recording
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,84 +20,10 @@ import (
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
-	"trunkline/internal/testservice/testdb"
-	"trunkline/telephony/g711"
+	"trunkline/recording/envelope"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
-	"trunkline/telephony/sip"
 )
-
-// onePolicy is every account's policy.
-type onePolicy callrecording.Policy
-
-func (p onePolicy) Policy(context.Context, string) (callrecording.Policy, error) {
-	return callrecording.Policy(p), nil
-}
-
-func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
-	t.Helper()
-	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "in-progress")
-	return h, NewRecorder(h.Service, nil)
-}
-
-func pcmu() sip.NegotiatedMedia {
-	return sip.NegotiatedMedia{
-		Codecs:         []sip.NegotiatedCodec{{Codec: sip.PCMU(), SendType: 0, ReceiveType: 0}},
-		TelephoneEvent: sip.NegotiatedCodec{Codec: sip.TelephoneEvent(8000), SendType: 101, ReceiveType: 101},
-	}
-}
-
-// voice is a tone in packets of 20 ms of G.711 mu-law. Its samples are found again by their bytes.
-type voice struct {
-	hz        float64
-	ssrc      uint32
-	timestamp uint32
-	n         int
-}
-
-func (v *voice) pcm(i int) int16 {
-	return g711.ULaw().DecodeSample(g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(i)/8000))))
-}
-
-func (v *voice) next() *rtp.Packet {
-	payload := make([]byte, 160)
-	for i := range payload {
-		payload[i] = g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(v.n*160+i)/8000)))
-	}
-	packet := &rtp.Packet{Timestamp: v.timestamp + uint32(v.n*160), SSRC: v.ssrc, Payload: payload}
-	v.n++
-	return packet
-}
-
-// loudness returns the mean amplitude of a channel in each 20 ms of a WAV file of two channels.
-func loudness(wav []byte, channel int) (levels []int) {
-	data := wav[44:]
-	for from := 0; from+160*4 <= len(data); from += 160 * 4 {
-		sum := 0
-		for i := range 160 {
-			sample := int16(binary.LittleEndian.Uint16(data[from+i*4+channel*2:]))
-			sum += int(math.Abs(float64(sample)))
-		}
-		levels = append(levels, sum/160)
-	}
-
-	return levels
-}
-
-// setPresent moves the clock of a live recording: its present is that long after its start.
-func (t *liveRecording) setPresent(d time.Duration) {
-	t.mu.Lock()
-	t.beganAt = time.Now().Add(-d)
-	t.mu.Unlock()
-}
-
-// openLive opens the journal of a live recording.
-func openLive(t testing.TB, live *liveRecording) *liveRecording {
-	t.Helper()
-	check(t, live.prepare())
-	return live
-}
 
 // A call does not wait while its recording's key is derived: what is heard meanwhile is recorded, a
 // pause is kept, and the end is the call's.
@@ -328,4 +254,52 @@ func BenchmarkRecordedSecond(b *testing.B) {
 
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
 	check(b, live.journal.file.Close())
+}
+
+// So many recordings as begin at once are written one after the other, and none waits for longer than that.
+func TestRecordingsAreWrittenInTurn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{}, 1)
+		var recordings []*liveRecording
+		var ended atomic.Int32
+
+		for i := range 3 {
+			live := newLiveRecording(func(context.Context) (*journal, error) {
+				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
+					envelope.Params{})
+			}, turn, slog.New(slog.DiscardHandler))
+			live.useMedia(pcmu())
+			recordings = append(recordings, live)
+
+			go func() {
+				check(t, live.run())
+				ended.Add(1)
+			}()
+		}
+
+		turn <- struct{}{} // somebody writes
+		time.Sleep(3 * writeInterval)
+		synctest.Wait()
+
+		for _, live := range recordings {
+			if live.writtenSamples != 0 {
+				t.Errorf("%d samples are written out of turn", live.writtenSamples)
+			}
+			live.stop()
+		}
+
+		<-turn
+		synctest.Wait()
+		if n := ended.Load(); n != 3 {
+			t.Errorf("%d of 3 are written", n)
+		}
+
+		for _, live := range recordings {
+			if live.writtenSamples < samples(3*writeInterval) {
+				t.Errorf("%d samples are written", live.writtenSamples)
+			}
+			check(t, live.journal.file.Close())
+		}
+	})
 }

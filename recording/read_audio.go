@@ -205,14 +205,14 @@ type damageReporter struct {
 	row     *row
 }
 
-func (c *damageReporter) Seek(offset int64, whence int) (int64, error) {
-	return c.reader.Seek(offset, whence)
+func (d *damageReporter) Seek(offset int64, whence int) (int64, error) {
+	return d.reader.Seek(offset, whence)
 }
 
-func (c *damageReporter) Read(p []byte) (int, error) {
-	n, err := c.reader.Read(p)
+func (d *damageReporter) Read(p []byte) (int, error) {
+	n, err := d.reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = c.objects.openError(c.row, err)
+		err = d.objects.openError(d.row, err)
 	}
 	return n, err
 }

@@ -24,23 +24,23 @@ const minBufferBits = 12 // bits
 // getBuffer returns a buffer of at least n bytes, with one user.
 func getBuffer(n int) *sharedBuffer {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBufferBits)
-	m, ok := bufferPools[class].Get().(*sharedBuffer)
+	b, ok := bufferPools[class].Get().(*sharedBuffer)
 	if !ok {
-		m = &sharedBuffer{bytes: make([]byte, 0, 1<<class)}
+		b = &sharedBuffer{bytes: make([]byte, 0, 1<<class)}
 	}
-	m.users.Store(1)
-	return m
+	b.users.Store(1)
+	return b
 }
 
-func (m *sharedBuffer) retain() *sharedBuffer {
-	m.users.Add(1)
-	return m
+func (b *sharedBuffer) retain() *sharedBuffer {
+	b.users.Add(1)
+	return b
 }
 
-func (m *sharedBuffer) release() {
-	if m.users.Add(-1) == 0 && cap(m.bytes) >= 1<<minBufferBits {
+func (b *sharedBuffer) release() {
+	if b.users.Add(-1) == 0 && cap(b.bytes) >= 1<<minBufferBits {
 		// The class is rounded down here and up in getBuffer, so a buffer is never smaller than asked for.
-		bufferPools[bits.Len(uint(cap(m.bytes)))-1].Put(m)
+		bufferPools[bits.Len(uint(cap(b.bytes)))-1].Put(b)
 	}
 }
 

@@ -180,11 +180,11 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 	defer p.mu.RUnlock()
 
 	for i := 0; i < len(records); {
-		l := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
+		rb := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
 		from := i
-		for i++; i < len(records) && partitions[i] == l.partition && records[i].Topic == l.topic; i++ {
+		for i++; i < len(records) && partitions[i] == rb.partition && records[i].Topic == rb.topic; i++ {
 		}
-		l.add(records[from:i], c)
+		rb.add(records[from:i], c)
 	}
 
 	return nil

@@ -58,14 +58,14 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 
 // add appends records in order and schedules their delivery. The caller holds
 // Producer.mu for reading, so that Close has not started to wait.
-func (l *recordBuffer) add(records []Record, c *produceCall) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (rb *recordBuffer) add(records []Record, c *produceCall) {
+	rb.mu.Lock()
+	defer rb.mu.Unlock()
 
 	now := time.Now()
 	for i := range records {
-		b := l.batchFor(&records[i], now)
-		b.Append(&records[i], l.timestampOf(&records[i], now))
+		b := rb.batchFor(&records[i], now)
+		b.Append(&records[i], rb.timestampOf(&records[i], now))
 		n := len(b.shares)
 		if n > 0 && b.shares[n-1].call == c {
 			b.shares[n-1].records++
@@ -74,63 +74,63 @@ func (l *recordBuffer) add(records []Record, c *produceCall) {
 		}
 	}
 
-	if !l.running {
-		l.running = true
-		l.producer.sending.Add(1)
-		go l.run()
+	if !rb.running {
+		rb.running = true
+		rb.producer.sending.Add(1)
+		go rb.run()
 	}
 }
 
 // batchFor returns the batch for r: the last one, or a new one if the last is full.
-func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
-	n := len(l.queue)
+func (rb *recordBuffer) batchFor(r *Record, now time.Time) *batch {
+	n := len(rb.queue)
 	if n > 0 {
-		b := l.queue[n-1]
-		if b.Size()+wire.RecordSize(r) <= l.producer.cfg.BatchBytes {
+		b := rb.queue[n-1]
+		if b.Size()+wire.RecordSize(r) <= rb.producer.cfg.BatchBytes {
 			return b
 		}
 	}
 
 	var memory []byte
-	if pooled, ok := l.producer.framePool.Get().(*[]byte); ok {
+	if pooled, ok := rb.producer.framePool.Get().(*[]byte); ok {
 		memory = *pooled
 	}
 
-	b := &batch{BatchBuilder: wire.NewBatchBuilder(memory, l.prefix), base: -1, startedAt: now,
-		deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
-	l.queue = append(l.queue, b)
+	b := &batch{BatchBuilder: wire.NewBatchBuilder(memory, rb.prefix), base: -1, startedAt: now,
+		deadline: now.Add(rb.producer.cfg.DeliveryTimeout)}
+	rb.queue = append(rb.queue, b)
 
 	return b
 }
 
 // timestampOf returns the record's timestamp in milliseconds. Timestamps assigned here never
 // decrease within the partition, even if the clock is set back.
-func (l *recordBuffer) timestampOf(r *Record, now time.Time) int64 {
+func (rb *recordBuffer) timestampOf(r *Record, now time.Time) int64 {
 	if !r.Time.IsZero() {
 		return r.Time.UnixMilli()
 	}
-	l.lastTimestamp = max(l.lastTimestamp, now.UnixMilli())
-	return l.lastTimestamp
+	rb.lastTimestamp = max(rb.lastTimestamp, now.UnixMilli())
+	return rb.lastTimestamp
 }
 
 // run sends the queued batches and returns.
-func (l *recordBuffer) run() {
-	defer l.producer.sending.Done()
+func (rb *recordBuffer) run() {
+	defer rb.producer.sending.Done()
 
 	for {
-		l.mu.Lock()
-		if len(l.queue) == 0 {
+		rb.mu.Lock()
+		if len(rb.queue) == 0 {
 			// Under the lock of add, so that a record added after it starts another goroutine.
-			l.queue, l.running = nil, false
-			l.mu.Unlock()
+			rb.queue, rb.running = nil, false
+			rb.mu.Unlock()
 			return
 		}
 
-		b := l.queue[0]
-		l.queue[0] = nil
-		l.queue = l.queue[1:]
-		l.mu.Unlock()
+		b := rb.queue[0]
+		rb.queue[0] = nil
+		rb.queue = rb.queue[1:]
+		rb.mu.Unlock()
 
-		l.deliver(b)
+		rb.deliver(b)
 	}
 }

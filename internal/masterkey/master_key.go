@@ -32,14 +32,14 @@ type masterKey struct {
 // keyList is the keys in their order, the newest last.
 type keyList []masterKey
 
-func (r keyList) newest() masterKey { return r[len(r)-1] }
+func (l keyList) newest() masterKey { return l[len(l)-1] }
 
-func (r keyList) find(id string) (masterKey, bool) {
-	i := slices.IndexFunc(r, func(k masterKey) bool { return k.id == id })
+func (l keyList) find(id string) (masterKey, bool) {
+	i := slices.IndexFunc(l, func(k masterKey) bool { return k.id == id })
 	if i < 0 {
 		return masterKey{}, false
 	}
-	return r[i], true
+	return l[i], true
 }
 
 // KeyID returns the id of the key of a sealed secret; "" if text is not one.
