@@ -37,7 +37,7 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 		s.addMark(m.Mark.Name, nil)
 	case m.Event == aiprotocol.EventFunction:
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal})
-	case m.Event == aiprotocol.EventProblem:
+	case m.Event == aiprotocol.EventVendorError:
 		s.service.metrics.ignoredMessages.WithLabelValues(problemReported).Inc()
 		if !c.providerErrorLogged { // the metric counts the others
 			c.providerErrorLogged = true

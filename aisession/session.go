@@ -106,7 +106,7 @@ func (s *Session) dialectConfig() dialect.Config {
 
 // takesRequests reports whether the provider may send more than audio.
 func (s *Session) takesRequests() bool {
-	return !s.request.Listens && (s.protocol.Requests || s.request.Provider.Extensions)
+	return !s.request.Listens && (s.protocol.RequestsWithoutOptIn || s.request.Provider.Extensions)
 }
 
 // ReceiveAudio adds a packet of the caller's audio, in the call's format. It copies payload.

@@ -7,8 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/identity"
-	"trunkline/internal/addressprefix"
 	"trunkline/internal/fault"
+	"trunkline/internal/limitprefix"
 )
 
 // bodyLimits bound the bodies of one kind of caller.
@@ -94,7 +94,7 @@ func (l *bodyLease) budgetOf(c echo.Context, caller *identity.Principal) (budget
 	if caller != nil {
 		return l.callers, caller.AccountID
 	}
-	return l.strangers, addressprefix.Of(c.RealIP()).Host
+	return l.strangers, limitprefix.Of(c.RealIP()).Host
 }
 
 // take returns fault.KindUnavailable if the budget does not have n bytes for the holder.

@@ -65,7 +65,7 @@ func (r recordingPolicyRoutes) handlePut(c echo.Context, account identity.Accoun
 
 	found, err := r.policies.Update(ctx, account.ID, policy, c.Request().Header.Get("If-Match"))
 	if err == nil && policy.Announcement != "" {
-		err = r.recorder.KeepAnnouncement(ctx, account.ID, policy.Announcement)
+		err = r.recorder.HoldAnnouncement(ctx, account.ID, policy.Announcement)
 	}
 
 	return respondPolicy(c, account, found, err)

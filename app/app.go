@@ -55,8 +55,8 @@ type process struct {
 	health    *health
 
 	log         *slog.Logger
-	tracer      *tracing.Tracer     // nil: tracing is off
-	certificate *certificate.Server // of the public listener and SIP over TLS; nil without TLS
+	tracer      *tracing.Tracer       // nil: tracing is off
+	certificate *certificate.Reloader // of the public listener and SIP over TLS; nil without TLS
 }
 
 // base is what all roles use. openBase sets the fields in their order; they do not change afterwards.
@@ -320,7 +320,7 @@ func (p *process) releaseStart(ctx context.Context) error {
 		return nil
 	}
 
-	err := memorylimit.ReleaseStart()
+	err := memorylimit.ReleaseStartMemory()
 	if err != nil {
 		p.log.Warn("memory of the start not released", "error", err)
 	}

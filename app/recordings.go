@@ -47,7 +47,7 @@ func buildRecordings(ctx context.Context, b *base, index *cdrindex.Index) (r rec
 	}
 
 	r.service, err = recording.New(ctx, b.settings.Recordings, recording.Deps{
-		DB: b.db, Store: store, TakesDir: filepath.Join(b.settings.DataDir, "recordings-in-progress"),
+		DB: b.db, Store: store, LiveDir: filepath.Join(b.settings.DataDir, "recordings-in-progress"),
 		Keys: b.sealedStores.encryption, Policies: r.policies, Calls: index, Audit: b.audit,
 		Metrics: b.registry, Log: b.log,
 		Tracer: b.tracer, CheckDisk: b.dataDir().CheckSpace,

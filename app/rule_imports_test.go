@@ -29,7 +29,7 @@ var steps = [][]string{
 		"internal/memorylimit", "internal/metric", "internal/retry", "internal/rounds", "internal/setting",
 		"internal/wsframe"},
 	{"internal/certificate", "internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
-	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/logthrottle", "internal/masterkey",
+	{"internal/aiprotocol", "internal/kafka", "internal/limitprefix", "internal/logthrottle", "internal/masterkey",
 		"internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck",
 		"internal/testservice"},
 	{"internal/tracing"},

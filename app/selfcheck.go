@@ -34,13 +34,13 @@ func newSelfCheck(b *base, stores []selfcheck.Dependency) *selfcheck.Checker {
 	var presented []selfcheck.Certificate
 	if b.certificate != nil {
 		presented = append(presented,
-			selfcheck.Certificate{Setting: b.certificate.Setting, File: b.certificate.CertFile,
+			selfcheck.Certificate{Setting: b.certificate.CertSetting, File: b.certificate.CertFile,
 				Load: b.certificate.Reload})
 	}
 
 	for _, f := range b.settings.Files() {
 		if f.IsCertificate() && f.Setting != "tls.cert_file" {
-			pair := certificate.Pair{Setting: f.Setting, CertFile: f.Path, KeyFile: f.KeyPath}
+			pair := certificate.Pair{CertSetting: f.Setting, CertFile: f.Path, KeyFile: f.KeyPath}
 			presented = append(presented, selfcheck.Certificate{Setting: f.Setting, File: f.Path, Load: pair.Load})
 		}
 	}

@@ -173,12 +173,12 @@ func privateServer(p *process, listener net.Listener) *httpServer {
 // openCertificate opens the configured certificate of the public listener and of SIP
 // over TLS, or creates a self-signed one in the data directory if none is configured;
 // nil: no TLS.
-func openCertificate(p *process) (*certificate.Server, error) {
+func openCertificate(p *process) (*certificate.Reloader, error) {
 	if p.settings.TLS.Mode == "off" && p.settings.SIP.Server.TLSListen == "" {
 		return nil, nil
 	}
 
-	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: p.settings.TLS.CertFile,
+	pair := certificate.Pair{CertSetting: "tls.cert_file", CertFile: p.settings.TLS.CertFile,
 		KeyFile: p.settings.TLS.KeyFile}
 	if pair.CertFile == "" {
 		pair.CertFile, pair.KeyFile = p.settings.SelfSigned()

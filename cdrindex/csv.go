@@ -59,7 +59,7 @@ func isNumberField(name string) bool {
 
 func appendText(dst []byte, f *event.CDRField, text string) []byte {
 	if isNumberField(f.Name) {
-		return report.AppendNumber(dst, text)
+		return report.AppendPhoneNumber(dst, text)
 	}
 	return report.AppendText(dst, text)
 }

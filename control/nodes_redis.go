@@ -102,7 +102,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	}
 
 	// The subscription comes before the question, or a quick answer is lost.
-	asking, err := redisclient.NewNodeQuestions(ctx, n.Client, n.Prefix+"control:answers:")
+	asking, err := redisclient.NewNodeQuestion(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
@@ -117,7 +117,7 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 		return fault.Unavailable(nil, 5*time.Second, "The node with the feed is gone: the action was not sent")
 	}
 
-	var outcome redisclient.Outcome
+	var outcome redisclient.RemoteError
 	err = asking.Next(ctx, &outcome)
 	if err != nil {
 		return noAnswer(err)
@@ -151,7 +151,8 @@ func (n *RedisNodes) sendAndReply(ctx context.Context, o sendOrder, take SendOnc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 
-	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.OutcomeOf(take(ctx, o.ActionID, n.Feeds.Command)))
+	answer := redisclient.RemoteErrorOf(take(ctx, o.ActionID, n.Feeds.Command))
+	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, answer)
 	if err != nil {
 		n.Log.Warn("answering an action failed", "action_id", o.ActionID, "error", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"trunkline/internal/addressprefix"
 	"trunkline/internal/fault"
+	"trunkline/internal/limitprefix"
 )
 
 // Limits counts the open connections of the cluster by leases. Leases expire unless
@@ -40,12 +40,12 @@ type Scope struct {
 // counted by /64 and by /56.
 func (c Config) scopes(account, user, address string) []Scope {
 	var scopes []Scope
-	from := addressprefix.Of(address)
+	from := limitprefix.Of(address)
 	for _, s := range []Scope{
 		{"account:" + account, c.MaxConnectionsPerAccount},
 		{"user:" + user, c.MaxConnectionsPerUser},
 		{"address:" + from.Host, c.MaxConnectionsPerAddress},
-		{"address:" + from.Site, addressprefix.SiteFactor * c.MaxConnectionsPerAddress},
+		{"address:" + from.Site, limitprefix.SiteFactor * c.MaxConnectionsPerAddress},
 	} {
 		// An IPv4 address has no site.
 		if s.Max > 0 && s.Name != "address:" {

@@ -31,7 +31,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 		return nil, missing, err
 	}
 
-	asking, err := redisclient.NewNodeQuestions(ctx, p.Client, p.Prefix+"fanout:answers:")
+	asking, err := redisclient.NewNodeQuestion(ctx, p.Client, p.Prefix+"fanout:answers:")
 	if err != nil {
 		return nil, missing, err
 	}

@@ -39,7 +39,7 @@ func CallEventKeys(keys jsonscan.Keys) jsonscan.Keys {
 		if !read {
 			slot = maxFields + i
 		}
-		keys[name] = jsonscan.Also(slot, maxFields+i)
+		keys[name] = jsonscan.WithSecondSlot(slot, maxFields+i)
 	}
 	return keys
 }

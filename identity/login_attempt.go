@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"trunkline/internal/addressprefix"
 	"trunkline/internal/fault"
+	"trunkline/internal/limitprefix"
 )
 
 const (
@@ -30,7 +30,7 @@ type loginAttempt struct {
 }
 
 func newLoginAttempt(domain, username, address string) loginAttempt {
-	from := addressprefix.Of(address)
+	from := limitprefix.Of(address)
 	return loginAttempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host,
 		site: from.Site}
 }
@@ -59,7 +59,7 @@ func (a loginAttempt) addressLimits() []Limit {
 	limits := []Limit{{subjectHash("address", a.network), failuresPerAddress, failureWindow}}
 	if a.site != "" {
 		limits = append(limits,
-			Limit{subjectHash("address", a.site), addressprefix.SiteFactor * failuresPerAddress, failureWindow})
+			Limit{subjectHash("address", a.site), limitprefix.SiteFactor * failuresPerAddress, failureWindow})
 	}
 	return limits
 }

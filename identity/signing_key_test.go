@@ -127,8 +127,8 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 		}
 
 		for _, seed := range s.storedSeeds(t) {
-			if masterkey.KeyID(seed) != done.ID || slices.Contains(before, seed) {
-				t.Errorf("sealed under %s, want %s", masterkey.KeyID(seed), done.ID)
+			if masterkey.KeyID(seed) != done.KeyID || slices.Contains(before, seed) {
+				t.Errorf("sealed under %s, want %s", masterkey.KeyID(seed), done.KeyID)
 			}
 		}
 

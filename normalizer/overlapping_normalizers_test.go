@@ -96,7 +96,7 @@ func unreliableKafka(partitions int, seed uint64) *kafkatest.Log {
 		return len(records), nil
 	}
 
-	k.KeepCommits(func(old, next int64) int64 { // late, lost, or of an owner before
+	k.SetCommitRule(func(old, next int64) int64 { // late, lost, or of an owner before
 		if rand.IntN(3) == 0 {
 			return old
 		}
@@ -108,7 +108,7 @@ func unreliableKafka(partitions int, seed uint64) *kafkatest.Log {
 
 // stopFailing keeps the highest commit from now on.
 func stopFailing(k *kafkatest.Log) {
-	k.KeepCommits(func(old, next int64) int64 { return max(old, next) })
+	k.SetCommitRule(func(old, next int64) int64 { return max(old, next) })
 }
 
 func checkPartition(t *testing.T, k *kafkatest.Log, p, each int) {

@@ -75,7 +75,7 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.rawTopic, "partition", w.Partition,
 		"kind", gap.Kind,
 		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
-	w.Rewind(gap.Resume)
+	w.CommitLower(gap.Resume)
 
 	oldGeneration := w.generation
 	return w.retry(ctx, "taking over", func() error {

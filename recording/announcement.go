@@ -35,8 +35,9 @@ func (r *Recorder) CheckAnnouncement(ctx context.Context, accountID, recordingID
 	return err
 }
 
-// KeepAnnouncement puts a legal hold on a recording that announces recordings, unless it has one.
-func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID string) error {
+// HoldAnnouncement puts a legal hold on a recording that a policy names as announcement, unless it has one: nothing
+// deletes it while calls are announced with it.
+func (r *Recorder) HoldAnnouncement(ctx context.Context, accountID, recordingID string) error {
 	found, err := r.service.Metadata(ctx, accountID, recordingID)
 	if err != nil || found.Hold != nil {
 		return err
@@ -78,7 +79,7 @@ type announcements struct {
 }
 
 type keptAnnouncement struct {
-	accountID, digest string
+	accountID, digest string                  // Metadata of the recording
 	read              func() ([]int16, error) // reads it once; those who come meanwhile wait
 }
 

@@ -51,13 +51,13 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 	}
 
 	check(t, recorder.CheckAnnouncement(t.Context(), "head", "greeting"))
-	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
+	check(t, recorder.HoldAnnouncement(t.Context(), "head", "greeting"))
 	if err := h.Delete(t.Context(), "head", "greeting"); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("deleting it: %v", err)
 	}
 
 	must(h.Hold(t.Context(), "head", "greeting", "case 7"))(t)
-	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
+	check(t, recorder.HoldAnnouncement(t.Context(), "head", "greeting"))
 	if m := must(h.Metadata(t.Context(), "head", "greeting"))(t); m.Hold == nil || m.Hold.Reason != "case 7" {
 		t.Errorf("another hold was changed: %+v", m.Hold)
 	}

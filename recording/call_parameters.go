@@ -33,12 +33,15 @@ type Pause struct {
 	EndMS   int64 `json:"end_ms"`
 }
 
-// callField is a field of Call as a parameter of an upload. Exactly one of text and number is set.
+// callField is a field of Call as a parameter of an upload: a text or a number.
 type callField struct {
-	name    string
-	textPtr func(*Call) *string
-	number  func(*Call) *int64
-	limit   int64 // bytes of a text, or the largest number
+	name string // of the parameter
+
+	text     func(*Call) *string // the field in a Call; nil for a number
+	maxBytes int                 // of the text
+
+	number   func(*Call) *int64 // the field in a Call; nil for a text
+	maxValue int64              // of the number; the least is 1
 }
 
 // maxChannels is the largest number of channels of a recording.
@@ -46,17 +49,17 @@ const maxChannels = 64
 
 // callFields are the fields of Call, in its order.
 var callFields = []callField{
-	{name: "call_id", textPtr: func(c *Call) *string { return &c.CallID }, limit: event.MaxCDRID},
-	{name: "interaction_id", textPtr: func(c *Call) *string { return &c.InteractionID }, limit: event.MaxCDRID},
-	{name: "origination_call_id", textPtr: func(c *Call) *string { return &c.OriginationCallID },
-		limit: event.MaxCDRID},
-	{name: "agent_id", textPtr: func(c *Call) *string { return &c.AgentID }, limit: event.MaxCDRID},
-	{name: "queue_id", textPtr: func(c *Call) *string { return &c.QueueID }, limit: event.MaxCDRID},
-	{name: "direction", textPtr: func(c *Call) *string { return &c.Direction }, limit: event.MaxCDRID},
-	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, limit: report.EndOfTime},
+	{name: "call_id", text: func(c *Call) *string { return &c.CallID }, maxBytes: event.MaxCDRID},
+	{name: "interaction_id", text: func(c *Call) *string { return &c.InteractionID }, maxBytes: event.MaxCDRID},
+	{name: "origination_call_id", text: func(c *Call) *string { return &c.OriginationCallID },
+		maxBytes: event.MaxCDRID},
+	{name: "agent_id", text: func(c *Call) *string { return &c.AgentID }, maxBytes: event.MaxCDRID},
+	{name: "queue_id", text: func(c *Call) *string { return &c.QueueID }, maxBytes: event.MaxCDRID},
+	{name: "direction", text: func(c *Call) *string { return &c.Direction }, maxBytes: event.MaxCDRID},
+	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, maxValue: report.EndOfTime},
 	{name: "duration_ms", number: func(c *Call) *int64 { return &c.DurationMS },
-		limit: event.MaxDuration.Milliseconds()},
-	{name: "channels", number: func(c *Call) *int64 { return &c.Channels }, limit: maxChannels},
+		maxValue: event.MaxDuration.Milliseconds()},
+	{name: "channels", number: func(c *Call) *int64 { return &c.Channels }, maxValue: maxChannels},
 }
 
 // CallParams returns the names of the parameters that ParseCall reads.
@@ -112,7 +115,7 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 	if text == "" {
 		return "required", "must not be empty"
 	}
-	if f.textPtr != nil {
+	if f.text != nil {
 		return f.setText(call, text)
 	}
 
@@ -121,8 +124,8 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 		return "wrong_type", "must be a whole number"
 	}
 
-	if n < 1 || n > f.limit {
-		return "out_of_range", fmt.Sprintf("must be from 1 to %d", f.limit)
+	if n < 1 || n > f.maxValue {
+		return "out_of_range", fmt.Sprintf("must be from 1 to %d", f.maxValue)
 	}
 
 	*f.number(call) = n
@@ -131,12 +134,12 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 
 func (f *callField) setText(call *Call, text string) (code, message string) {
 	switch {
-	case int64(len(text)) > f.limit:
-		return "too_long", fmt.Sprintf("must be at most %d bytes", f.limit)
+	case len(text) > f.maxBytes:
+		return "too_long", fmt.Sprintf("must be at most %d bytes", f.maxBytes)
 	case !report.Storable(text):
 		return "invalid", "must be UTF-8 text"
 	}
-	*f.textPtr(call) = text
+	*f.text(call) = text
 	return "", ""
 }
 

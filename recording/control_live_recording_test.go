@@ -70,6 +70,7 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 	}
 }
 
+// The pause keys count when one channel presses all of them in a row.
 func TestKeysPauseTheRecording(t *testing.T) {
 	k := keySequence{sequence: "*7"}
 	for i, step := range []struct {

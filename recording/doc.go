@@ -51,6 +51,6 @@
 //   - ogg_opus.go: a recording as Ogg Opus, stored or downloaded
 //   - retention.go: retention and legal holds
 //   - quota.go: how many bytes an account may have
-//   - reseal.go, offline.go, remove_unfinished.go: sealing again under another key, opening without a server,
+//   - reseal.go, offline.go, sweep_orphans.go: sealing again under another key, opening without a server,
 //     removing what no row names
 package recording

@@ -31,7 +31,7 @@ type Filter struct {
 func FilterParams() []string {
 	names := []string{"startDate", "endDate", "page_size", "start_key"}
 	for i := range callFields {
-		if callFields[i].textPtr != nil {
+		if callFields[i].text != nil {
 			names = append(names, callFields[i].name)
 		}
 	}
@@ -46,8 +46,8 @@ func ParseFilter(values url.Values) (Filter, error) {
 
 	for i := range callFields {
 		field := &callFields[i]
-		if field.textPtr != nil {
-			*field.textPtr(&f.Call) = q.Text(field.name, int(field.limit))
+		if field.text != nil {
+			*field.text(&f.Call) = q.Text(field.name, field.maxBytes)
 		}
 	}
 
@@ -96,11 +96,11 @@ func (f *Filter) conditions(from row) *report.Conditions {
 
 	for i := range callFields {
 		field := &callFields[i]
-		if field.textPtr == nil {
+		if field.text == nil {
 			continue
 		}
 
-		value := *field.textPtr(&f.Call)
+		value := *field.text(&f.Call)
 		if value != "" {
 			q.Add(field.name+" = ?", value)
 		}

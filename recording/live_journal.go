@@ -40,11 +40,11 @@ type liveRecordingDescription struct {
 
 // journal writes the file of a recording in progress.
 type journal struct {
-	file   *os.File
-	sealer *recordingSealer // nil: plain
-	params envelope.Params
-	number uint64
-	pauses int // that are written
+	file          *os.File
+	sealer        *recordingSealer // nil: plain
+	params        envelope.Params
+	number        uint64 // of the next sealed record of audio
+	pausesWritten int    // that are written
 }
 
 // createJournal creates a journal. The caller closes it.
@@ -113,12 +113,12 @@ type journalReader struct {
 	file        *os.File
 	description liveRecordingDescription
 	pauses      []Pause
-	samples     int64
-	rootOf      envelope.RootFinder
+	samples     int64               // of each channel, in all records of audio
+	rootOf      envelope.RootFinder // set before the first Read of a sealed journal
 
 	rest        []byte // of the WAV file, not read yet
 	samplesLeft int64  // samples behind rest
-	number      uint64
+	number      uint64 // of the next sealed record of audio
 }
 
 // errNoDescription is returned for a journal that ends before its description.
@@ -135,7 +135,7 @@ func openJournal(file *os.File) (*journalReader, error) {
 			var payload []byte
 			payload, err = r.payload(size)
 			if err == nil {
-				err = r.note(kind, payload)
+				err = r.keepRecord(kind, payload)
 			}
 		} else if err == nil {
 			err = r.skip(size)
@@ -213,7 +213,8 @@ func (r *journalReader) skip(size int) error {
 	return nil
 }
 
-func (r *journalReader) note(kind byte, payload []byte) error {
+// keepRecord keeps what a description or a pause says.
+func (r *journalReader) keepRecord(kind byte, payload []byte) error {
 	if kind == journalPause {
 		var p Pause
 		err := json.Unmarshal(payload, &p)

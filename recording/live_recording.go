@@ -37,7 +37,7 @@ const (
 // on the live recording's own goroutine, which opens the journal, writes to it and ends with stop. A call is not
 // held up while the journal opens: a key may have to be derived from the account's first.
 type liveRecording struct {
-	began       time.Time
+	beganAt     time.Time
 	openJournal func(context.Context) (*journal, error)
 	log         *slog.Logger
 	writeTurns  chan struct{} // an element for each live recording that writes; capacity: how many may at once
@@ -60,14 +60,14 @@ type liveRecording struct {
 	pauseKeys   keySequence
 
 	// Only the goroutine uses these.
-	writtenSamples int64 // samples that are in the journal
-	window         [channelCount][windowSamples]int16
-	opus           [channelCount]*audio.Transcoder
-	pcm            []int16
-	bytes          []byte
-	writeErr       error
+	writtenSamples int64                              // samples that are in the journal
+	window         [channelCount][windowSamples]int16 // decoded and not written, by position modulo windowSamples
+	opus           [channelCount]*audio.Transcoder    // nil before the first packet in Opus
+	pcm            []int16                            // of one packet; its memory is used again
+	bytes          []byte                             // of samples on their way; its memory is used again
+	writeErr       error                              // of the first write that failed: nothing more is written
 
-	stopping chan struct{}
+	stopping chan struct{} // closed by stop
 }
 
 const notPaused = -1
@@ -75,9 +75,9 @@ const notPaused = -1
 // queuedPacket is a packet's payload in the arena.
 type queuedPacket struct {
 	channel  int
-	position int64
+	position int64 // of its first sample
 	encoding audio.Encoding
-	from, to int
+	from, to int // in the arena
 }
 
 // liveMedia is what the packets contain, with the key presses that are in progress.
@@ -98,57 +98,58 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 func newLiveRecording(openJournal func(context.Context) (*journal, error), turn chan struct{},
 	log *slog.Logger) *liveRecording {
 	return &liveRecording{
-		began: time.Now(), openJournal: openJournal, writeTurns: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
-		opened: make(chan struct{}), stopping: make(chan struct{}),
+		beganAt: time.Now(), openJournal: openJournal, writeTurns: turn, log: log,
+		onKeys: func() {}, pausedAt: notPaused, opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
-func (t *liveRecording) useMedia(agreed sip.NegotiatedMedia) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.media = newLiveMedia(agreed)
+func (r *liveRecording) useMedia(agreed sip.NegotiatedMedia) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.media = newLiveMedia(agreed)
 }
 
 // now returns the position of the present.
-func (t *liveRecording) now() int64 { return samples(time.Since(t.began)) }
+func (r *liveRecording) now() int64 { return samples(time.Since(r.beganAt)) }
 
 // Received implements rtp.Tap.
-func (t *liveRecording) Received(packet *rtp.Packet) { t.receive(channelCaller, packet) }
+func (r *liveRecording) Received(packet *rtp.Packet) { r.receive(channelCaller, packet) }
 
 // Sent implements rtp.Tap.
-func (t *liveRecording) Sent(packet *rtp.Packet) { t.receive(channelCallee, packet) }
+func (r *liveRecording) Sent(packet *rtp.Packet) { r.receive(channelCallee, packet) }
 
 // receive queues a packet's audio. During a pause it is not even queued.
-func (t *liveRecording) receive(channel int, packet *rtp.Packet) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *liveRecording) receive(channel int, packet *rtp.Packet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	payload := t.media.payloads[channel][packet.PayloadType&0x7F]
+	payload := r.media.payloads[channel][packet.PayloadType&0x7F]
 	if payload.Keys {
-		t.handleKey(channel, packet)
+		r.handleKey(channel, packet)
 		return
 	}
-	if payload.Format.Encoding == "" || t.failed {
+	if payload.Format.Encoding == "" || r.failed {
 		return
 	}
 
-	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), t.now())
+	at := r.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), r.now())
 	// A packet from before the pause may come late: it belongs to the recording. Above the bound the rest is lost.
-	if t.pausedAt != notPaused && at >= t.pausedAt || len(t.arena)+len(packet.Payload) > maxQueuedBytes {
+	if r.pausedAt != notPaused && at >= r.pausedAt || len(r.arena)+len(packet.Payload) > maxQueuedBytes {
 		return
 	}
 
-	from := len(t.arena)
-	t.arena = append(t.arena, packet.Payload...)
-	t.queue = append(t.queue, queuedPacket{channel, at, payload.Format.Encoding, from, len(t.arena)})
+	from := len(r.arena)
+	r.arena = append(r.arena, packet.Payload...)
+	r.queue = append(r.queue, queuedPacket{channel: channel, position: at,
+		encoding: payload.Format.Encoding, from: from, to: len(r.arena)})
 }
 
 // handleKey handles a key press. The caller holds mu.
-func (t *liveRecording) handleKey(channel int, packet *rtp.Packet) {
-	press, ended := t.media.dtmf[channel].HandleEvent(packet, time.Now())
-	if ended && t.pauseKeys.press(channel, press.Digit) {
+func (r *liveRecording) handleKey(channel int, packet *rtp.Packet) {
+	press, ended := r.media.dtmf[channel].HandleEvent(packet, time.Now())
+	if ended && r.pauseKeys.press(channel, press.Digit) {
 		// It takes mu, which is held here.
-		go t.onKeys()
+		go r.onKeys()
 	}
 }
 
@@ -174,36 +175,36 @@ func (k *keySequence) press(channel int, digit byte) bool {
 }
 
 // beginPause begins a pause; false if there is one.
-func (t *liveRecording) beginPause() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pausedAt != notPaused {
+func (r *liveRecording) beginPause() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pausedAt != notPaused {
 		return false
 	}
-	t.pausedAt = t.now()
+	r.pausedAt = r.now()
 	return true
 }
 
 // resume ends the pause; false if there is none.
-func (t *liveRecording) resume() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.endPause(t.now())
+func (r *liveRecording) resume() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.endPause(r.now())
 }
 
 // endPause ends a pause at a position. The caller holds mu.
-func (t *liveRecording) endPause(at int64) bool {
-	if t.pausedAt == notPaused {
+func (r *liveRecording) endPause(at int64) bool {
+	if r.pausedAt == notPaused {
 		return false
 	}
-	t.pauses = append(t.pauses, Pause{millis(t.pausedAt), millis(max(at, t.pausedAt))})
-	t.pausedAt = notPaused
+	r.pauses = append(r.pauses, Pause{millis(r.pausedAt), millis(max(at, r.pausedAt))})
+	r.pausedAt = notPaused
 	return true
 }
 
 // run opens the journal and writes to it until stop. It returns the error of opening it.
-func (t *liveRecording) run() error {
-	if err := t.prepare(); err != nil {
+func (r *liveRecording) run() error {
+	if err := r.prepare(); err != nil {
 		return err
 	}
 
@@ -213,11 +214,11 @@ func (t *liveRecording) run() error {
 	for {
 		select {
 		case <-ticker.C:
-			t.flushInTurn(func() int64 { return t.now() - samples(maxPacketDelay) })
-		case <-t.stopping:
-			t.flushInTurn(func() int64 { return t.endPosition })
-			if t.journal.sealer != nil {
-				t.journal.sealer.key.Root.Wipe()
+			r.flushInTurn(func() int64 { return r.now() - samples(maxPacketDelay) })
+		case <-r.stopping:
+			r.flushInTurn(func() int64 { return r.endPosition })
+			if r.journal.sealer != nil {
+				r.journal.sealer.key.Root.Wipe()
 			}
 			return nil
 		}
@@ -225,52 +226,52 @@ func (t *liveRecording) run() error {
 }
 
 // prepare opens the journal. After an error nothing more is queued.
-func (t *liveRecording) prepare() error {
-	defer close(t.opened)
+func (r *liveRecording) prepare() error {
+	defer close(r.opened)
 
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 
-	t.journal, t.openErr = t.openJournal(ctx)
-	if t.openErr == nil {
+	r.journal, r.openErr = r.openJournal(ctx)
+	if r.openErr == nil {
 		return nil
 	}
 
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	clear(t.arena)
-	t.failed, t.queue, t.arena = true, nil, nil
-	return t.openErr
+	clear(r.arena)
+	r.failed, r.queue, r.arena = true, nil, nil
+	return r.openErr
 }
 
 // awaitOpen waits until the journal is open, and returns the error of opening it.
-func (t *liveRecording) awaitOpen(ctx context.Context) error {
+func (r *liveRecording) awaitOpen(ctx context.Context) error {
 	select {
-	case <-t.opened:
-		return t.openErr
+	case <-r.opened:
+		return r.openErr
 	case <-ctx.Done():
 		return fault.Unavailable(ctx.Err(), retryAfter, "the recording has not begun yet")
 	}
 }
 
 // stop ends the recording. It does not wait for run.
-func (t *liveRecording) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stopped() {
+func (r *liveRecording) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped() {
 		return
 	}
-	t.endPosition = t.now()
+	r.endPosition = r.now()
 	// The pause lasts until the end of the recording.
-	t.endPause(t.endPosition)
-	close(t.stopping)
+	r.endPause(r.endPosition)
+	close(r.stopping)
 }
 
 // stopped reports whether stop was called. The caller holds mu.
-func (t *liveRecording) stopped() bool {
+func (r *liveRecording) stopped() bool {
 	select {
-	case <-t.stopping:
+	case <-r.stopping:
 		return true
 	default:
 		return false
@@ -279,48 +280,48 @@ func (t *liveRecording) stopped() bool {
 
 // flushInTurn flushes up to a position, which is asked for when it is the live recording's turn. Of 200 calls that
 // began at once all would write at once, and the goroutines that relay their packets would wait behind them for 40 ms.
-func (t *liveRecording) flushInTurn(until func() int64) {
-	t.writeTurns <- struct{}{}
-	defer func() { <-t.writeTurns }()
-	t.flush(until())
+func (r *liveRecording) flushInTurn(until func() int64) {
+	r.writeTurns <- struct{}{}
+	defer func() { <-r.writeTurns }()
+	r.flush(until())
 }
 
 // flush decodes the queue and writes everything before a position.
-func (t *liveRecording) flush(until int64) {
-	t.mu.Lock()
+func (r *liveRecording) flush(until int64) {
+	r.mu.Lock()
 	// Decoded without the lock, for which the call's packets wait.
-	queue, arena := t.queue, t.arena
-	t.queue, t.arena = nil, t.spareArena[:0]
-	pauses, pausedAt := t.pauses, t.pausedAt
-	t.mu.Unlock()
+	queue, arena := r.queue, r.arena
+	r.queue, r.arena = nil, r.spareArena[:0]
+	pauses, pausedAt := r.pauses, r.pausedAt
+	r.mu.Unlock()
 
-	silent := silence{pauses: pauses, openStart: pausedAt}
+	silent := pauseSpans{pauses: pauses, openStart: pausedAt}
 	for _, p := range queue {
-		t.place(&p, arena[p.from:p.to], silent)
+		r.place(&p, arena[p.from:p.to], silent)
 	}
 
 	// Audio that is sealed on the disk does not stay in memory.
 	clear(arena)
-	t.spareArena = nil
+	r.spareArena = nil
 	if cap(arena) <= maxSpareBytes {
-		t.spareArena = arena
+		r.spareArena = arena
 	}
 
-	for t.writtenSamples < until {
-		t.emit(min(until-t.writtenSamples, liveRate))
+	for r.writtenSamples < until {
+		r.emit(min(until-r.writtenSamples, liveRate))
 	}
 
-	t.notePauses(pauses)
+	r.notePauses(pauses)
 }
 
-// silence has the pauses.
-type silence struct {
-	pauses    []Pause
-	openStart int64 // start of one that has not ended; notPaused
+// pauseSpans has the pauses, whose samples stay 0.
+type pauseSpans struct {
+	pauses    []Pause // that have ended
+	openStart int64   // start of one that has not ended; notPaused
 }
 
 // covers reports whether a position is in a pause.
-func (s *silence) covers(at int64) bool {
+func (s *pauseSpans) covers(at int64) bool {
 	if s.openStart != notPaused && at >= s.openStart {
 		return true
 	}
@@ -340,101 +341,101 @@ func (s *silence) covers(at int64) bool {
 }
 
 // place decodes a packet into the window, except for the parts in a pause.
-func (t *liveRecording) place(p *queuedPacket, payload []byte, silent silence) {
-	pcm, err := t.decode(p, payload)
+func (r *liveRecording) place(p *queuedPacket, payload []byte, silent pauseSpans) {
+	pcm, err := r.decode(p, payload)
 	if err != nil {
 		return // it stays silent, as a lost packet does
 	}
 
 	end := p.position + int64(len(pcm))
-	for end-t.writtenSamples > windowSamples { // this goroutine was late
-		t.emit(min(end-t.writtenSamples-windowSamples, liveRate))
+	for end-r.writtenSamples > windowSamples { // this goroutine was late
+		r.emit(min(end-r.writtenSamples-windowSamples, liveRate))
 	}
 
 	for i, sample := range pcm {
 		at := p.position + int64(i)
 		// Later than maxPacketDelay, its place is written.
-		if at >= t.writtenSamples && !silent.covers(at) {
-			t.window[p.channel][at%windowSamples] = sample
+		if at >= r.writtenSamples && !silent.covers(at) {
+			r.window[p.channel][at%windowSamples] = sample
 		}
 	}
 
 	clear(pcm)
 }
 
-func (t *liveRecording) decode(p *queuedPacket, payload []byte) ([]int16, error) {
-	t.pcm = t.pcm[:0]
+func (r *liveRecording) decode(p *queuedPacket, payload []byte) ([]int16, error) {
+	r.pcm = r.pcm[:0]
 	switch p.encoding {
 	case audio.ULaw:
-		t.pcm = g711.ULaw().Decode(t.pcm, payload)
-		return t.pcm, nil
+		r.pcm = g711.ULaw().Decode(r.pcm, payload)
+		return r.pcm, nil
 	case audio.ALaw:
-		t.pcm = g711.ALaw().Decode(t.pcm, payload)
-		return t.pcm, nil
+		r.pcm = g711.ALaw().Decode(r.pcm, payload)
+		return r.pcm, nil
 	}
 
-	if t.opus[p.channel] == nil {
+	if r.opus[p.channel] == nil {
 		decoder, err := audio.NewTranscoder(audio.Format{Encoding: audio.Opus, Rate: 48000},
 			audio.Format{Encoding: audio.PCM16, Rate: liveRate})
 		if err != nil {
 			return nil, err
 		}
-		t.opus[p.channel] = decoder
+		r.opus[p.channel] = decoder
 	}
 
-	decoder := t.opus[p.channel]
+	decoder := r.opus[p.channel]
 	if err := decoder.Decode(payload); err != nil {
 		return nil, err
 	}
 
-	t.bytes = t.bytes[:0]
+	r.bytes = r.bytes[:0]
 	for decoder.SamplesNeeded() == 0 {
 		var err error
-		t.bytes, err = decoder.EncodeFrame(t.bytes)
+		r.bytes, err = decoder.EncodeFrame(r.bytes)
 		if err != nil {
 			return nil, err
 		}
 	}
 
-	for i := 0; i+1 < len(t.bytes); i += 2 {
-		t.pcm = append(t.pcm, int16(uint16(t.bytes[i])|uint16(t.bytes[i+1])<<8))
+	for i := 0; i+1 < len(r.bytes); i += 2 {
+		r.pcm = append(r.pcm, int16(uint16(r.bytes[i])|uint16(r.bytes[i+1])<<8))
 	}
 
-	clear(t.bytes)
-	return t.pcm, nil
+	clear(r.bytes)
+	return r.pcm, nil
 }
 
 // emit writes the next n samples of both channels, and makes room in the window.
-func (t *liveRecording) emit(n int64) {
-	t.bytes = t.bytes[:0]
+func (r *liveRecording) emit(n int64) {
+	r.bytes = r.bytes[:0]
 	for range n {
-		i := t.writtenSamples % windowSamples
-		for channel := range t.window {
-			sample := uint16(t.window[channel][i])
-			t.bytes = append(t.bytes, byte(sample), byte(sample>>8))
-			t.window[channel][i] = 0
+		i := r.writtenSamples % windowSamples
+		for channel := range r.window {
+			sample := uint16(r.window[channel][i])
+			r.bytes = append(r.bytes, byte(sample), byte(sample>>8))
+			r.window[channel][i] = 0
 		}
 
-		t.writtenSamples++
+		r.writtenSamples++
 	}
 
-	if t.writeErr == nil && n > 0 {
-		t.writeErr = t.journal.writeAudio(t.bytes)
-		if t.writeErr != nil {
-			t.log.Error("recording of a call ended: its file cannot be written",
-				"recording_id", t.journal.params.RecordingID, "error", t.writeErr)
+	if r.writeErr == nil && n > 0 {
+		r.writeErr = r.journal.writeAudio(r.bytes)
+		if r.writeErr != nil {
+			r.log.Error("recording of a call ended: its file cannot be written",
+				"recording_id", r.journal.params.RecordingID, "error", r.writeErr)
 		}
 	}
 
-	clear(t.bytes)
+	clear(r.bytes)
 }
 
 // notePauses writes the pauses that have ended since the last call.
-func (t *liveRecording) notePauses(pauses []Pause) {
-	for _, p := range pauses[t.journal.pauses:] {
-		if t.writeErr == nil {
-			t.writeErr = t.journal.writePause(p)
+func (r *liveRecording) notePauses(pauses []Pause) {
+	for _, p := range pauses[r.journal.pausesWritten:] {
+		if r.writeErr == nil {
+			r.writeErr = r.journal.writePause(p)
 		}
-		t.journal.pauses++
+		r.journal.pausesWritten++
 	}
 }

@@ -2,38 +2,33 @@ package recording
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice/testdb"
-	"trunkline/recording/envelope"
 )
 
-// writeTake writes the journal of a call of five seconds, as a process that was killed has left it.
-func writeTake(t *testing.T, h *env, call string) (name string) {
+// writeJournalOfCall writes the journal of a call of five seconds, as a process that was killed has left it, and
+// returns its file.
+func writeJournalOfCall(t *testing.T, h *env, call string) (name string) {
 	t.Helper()
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
-	took.useMedia(pcmu())
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: call, StartedAt: 1_700_000_000}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 {
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 	}
 
-	took.flush(8000 * 5)
-	check(t, took.journal.file.Close())
-	return took.journal.file.Name()
+	live.flush(8000 * 5)
+	check(t, live.journal.file.Close())
+	return live.journal.file.Name()
 }
 
 // makeOld makes a journal one that no process writes any more.
@@ -47,7 +42,7 @@ func makeOld(t *testing.T, name string) {
 // between row and removal the call is there once, whatever its id.
 func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	name := writeTake(t, h, "call")
+	name := writeJournalOfCall(t, h, "call")
 	journal := must(os.ReadFile(name))(t)
 	must(h.storeAudio("acme", "call", testAudio(1000)))(t)
 
@@ -73,12 +68,12 @@ func TestAnUploadUnderTheIDOfACallLosesNothing(t *testing.T) {
 // recordings.max_bytes is for uploads: a long call is stored.
 func TestALongCallIsStored(t *testing.T) {
 	h := newEnv(t, Settings{MaxBytes: 10_000}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "in-progress")
 	if _, err := h.storeAudio("acme", "upload", testAudio(10_001)); fault.KindOf(err) != fault.KindTooLarge {
 		t.Errorf("a large upload: %v", err)
 	}
 
-	check(t, h.storeJournalFile(t.Context(), writeTake(t, h, "long")))
+	check(t, h.storeJournalFile(t.Context(), writeJournalOfCall(t, h, "long")))
 	if m := must(h.Metadata(t.Context(), "acme", "long"))(t); m.Size != 44+5*8000*bytesPerSample {
 		t.Errorf("%+v", m)
 	}
@@ -93,7 +88,7 @@ func TestAJournalEndsAtABrokenRecord(t *testing.T) {
 		"broken pause": "p\x00\x00\x00\x02\x00\x00\x00\x00{{a\x00\x00\x00\x04\x00\x00\x00\x01abcd",
 	} {
 		h, _ := newLiveEnv(t, callrecording.ModeAll)
-		name := writeTake(t, h, "c1")
+		name := writeJournalOfCall(t, h, "c1")
 		check(t, os.WriteFile(name, append(must(os.ReadFile(name))(t), bytes...), 0o600))
 		makeOld(t, name)
 		if err := h.storeAbandoned(t.Context()); err != nil {
@@ -128,20 +123,20 @@ func TestAJournalWithoutADescriptionIsRemoved(t *testing.T) {
 func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
-	took.useMedia(pcmu())
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: "killed"}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 500 { // ten seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 		if n%25 == 24 {
-			took.flush(took.now() - samples(maxPacketDelay))
+			live.flush(live.now() - samples(maxPacketDelay))
 		}
 	}
 
-	name := took.journal.file.Name()
-	check(t, took.journal.file.Close())
+	name := live.journal.file.Name()
+	check(t, live.journal.file.Close())
 	whole := must(os.ReadFile(name))(t)
 	check(t, os.WriteFile(name, whole[:len(whole)-5], 0o600)) // the kill cut off a write
 	old := time.Now().Add(-time.Minute)
@@ -174,20 +169,20 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 // With the format opus a recording is stored as Ogg Opus, sealed, of the same length.
 func TestARecordingIsStoredAsOpus(t *testing.T) {
 	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.policies, h.liveDir = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "in-progress")
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := openTake(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
-	took.useMedia(pcmu())
+	live := openLive(t, h.newLiveRecording("acme", Call{CallID: "c1"}))
+	live.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
-		took.Received(caller.next())
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
+		live.Received(caller.next())
 	}
 
-	took.flush(8000 * 5)
-	check(t, took.journal.file.Close())
-	check(t, h.storeJournalFile(t.Context(), took.journal.file.Name()))
+	live.flush(8000 * 5)
+	check(t, live.journal.file.Close())
+	check(t, h.storeJournalFile(t.Context(), live.journal.file.Name()))
 	m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
 	if m.ContentType != "audio/ogg" || !m.Encrypted || m.DurationMS != 5000 || m.Channels != 2 || m.Size > 5*8000 {
 		t.Errorf("%+v", m)
@@ -195,52 +190,4 @@ func TestARecordingIsStoredAsOpus(t *testing.T) {
 	if audio := must(h.play("acme", "c1"))(t); !bytes.HasPrefix(audio, []byte("OggS")) || int64(len(audio)) != m.Size {
 		t.Errorf("%d bytes: %.20q", len(audio), audio)
 	}
-}
-
-// So many recordings as begin at once are written one after the other, and none waits for longer than that.
-func TestRecordingsAreWrittenInTurn(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		turn := make(chan struct{}, 1)
-		var takes []*liveRecording
-		var ended atomic.Int32
-
-		for i := range 3 {
-			took := newLiveRecording(func(context.Context) (*journal, error) {
-				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
-					envelope.Params{})
-			}, turn, slog.New(slog.DiscardHandler))
-			took.useMedia(pcmu())
-			takes = append(takes, took)
-
-			go func() {
-				check(t, took.run())
-				ended.Add(1)
-			}()
-		}
-
-		turn <- struct{}{} // somebody writes
-		time.Sleep(3 * writeInterval)
-		synctest.Wait()
-
-		for _, took := range takes {
-			if took.writtenSamples != 0 {
-				t.Errorf("%d samples are written out of turn", took.writtenSamples)
-			}
-			took.stop()
-		}
-
-		<-turn
-		synctest.Wait()
-		if n := ended.Load(); n != 3 {
-			t.Errorf("%d of 3 are written", n)
-		}
-
-		for _, took := range takes {
-			if took.writtenSamples < samples(3*writeInterval) {
-				t.Errorf("%d samples are written", took.writtenSamples)
-			}
-			check(t, took.journal.file.Close())
-		}
-	})
 }

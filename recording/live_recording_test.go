@@ -2,17 +2,17 @@ package recording
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,122 +20,48 @@ import (
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
-	"trunkline/internal/testservice/testdb"
-	"trunkline/telephony/g711"
+	"trunkline/recording/envelope"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
-	"trunkline/telephony/sip"
 )
-
-// onePolicy is every account's policy.
-type onePolicy callrecording.Policy
-
-func (p onePolicy) Policy(context.Context, string) (callrecording.Policy, error) {
-	return callrecording.Policy(p), nil
-}
-
-func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
-	t.Helper()
-	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
-	h.policies, h.liveDir = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
-	return h, NewRecorder(h.Service, nil)
-}
-
-func pcmu() sip.NegotiatedMedia {
-	return sip.NegotiatedMedia{
-		Codecs:         []sip.NegotiatedCodec{{Codec: sip.PCMU(), SendType: 0, ReceiveType: 0}},
-		TelephoneEvent: sip.NegotiatedCodec{Codec: sip.TelephoneEvent(8000), SendType: 101, ReceiveType: 101},
-	}
-}
-
-// voice is a tone in packets of 20 ms. Its samples are found again by their bytes.
-type voice struct {
-	hz        float64
-	ssrc      uint32
-	timestamp uint32
-	n         int
-}
-
-func (v *voice) pcm(i int) int16 {
-	return g711.ULaw().DecodeSample(g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(i)/8000))))
-}
-
-func (v *voice) next() *rtp.Packet {
-	payload := make([]byte, 160)
-	for i := range payload {
-		payload[i] = g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(v.n*160+i)/8000)))
-	}
-	packet := &rtp.Packet{Timestamp: v.timestamp + uint32(v.n*160), SSRC: v.ssrc, Payload: payload}
-	v.n++
-	return packet
-}
-
-// loudest returns the loudness of a channel in parts of 20 ms.
-func loudness(wav []byte, channel int) (levels []int) {
-	data := wav[44:]
-	for from := 0; from+160*4 <= len(data); from += 160 * 4 {
-		sum := 0
-		for i := range 160 {
-			sample := int16(binary.LittleEndian.Uint16(data[from+i*4+channel*2:]))
-			sum += int(math.Abs(float64(sample)))
-		}
-		levels = append(levels, sum/160)
-	}
-
-	return levels
-}
-
-// at moves the clock of a live recording: its present is that long after its start.
-func (t *liveRecording) at(d time.Duration) {
-	t.mu.Lock()
-	t.began = time.Now().Add(-d)
-	t.mu.Unlock()
-}
-
-// openTake opens the journal of a live recording.
-func openTake(t testing.TB, took *liveRecording) *liveRecording {
-	t.Helper()
-	check(t, took.prepare())
-	return took
-}
 
 // A call does not wait while its recording's key is derived: what is heard meanwhile is recorded, a
 // pause is kept, and the end is the call's.
 func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
-	took := h.newLiveRecording("acme", Call{CallID: "slow"})
-	took.useMedia(pcmu())
+	live := h.newLiveRecording("acme", Call{CallID: "slow"})
+	live.useMedia(pcmu())
 
-	openJournal, opening, derived := took.openJournal, make(chan struct{}), make(chan struct{})
-	took.openJournal = func(ctx context.Context) (*journal, error) {
+	openJournal, opening, derived := live.openJournal, make(chan struct{}), make(chan struct{})
+	live.openJournal = func(ctx context.Context) (*journal, error) {
 		close(opening)
 		<-derived
 		return openJournal(ctx)
 	}
 
 	ended := make(chan error)
-	go func() { ended <- took.run() }()
+	go func() { ended <- live.run() }()
 	<-opening
 	caller := &voice{hz: 440, ssrc: 1}
 
 	for n := range 250 { // five seconds
-		took.at(time.Duration(n) * 20 * time.Millisecond)
+		live.setPresent(time.Duration(n) * 20 * time.Millisecond)
 		switch n {
 		case 100:
-			took.beginPause()
+			live.beginPause()
 		case 150:
-			took.resume()
+			live.resume()
 		}
 
-		took.Received(caller.next())
+		live.Received(caller.next())
 	}
 
-	took.stop()
-	took.at(time.Minute)
+	live.stop()
+	live.setPresent(time.Minute)
 	close(derived)
 	check(t, <-ended)
-	name := took.journal.file.Name()
-	check(t, took.journal.file.Close())
+	name := live.journal.file.Name()
+	check(t, live.journal.file.Close())
 	check(t, h.storeJournalFile(t.Context(), name))
 	m := must(h.Metadata(t.Context(), "acme", "slow"))(t)
 	if m.DurationMS < 4900 || m.DurationMS > 5100 || len(m.Pauses) != 1 {
@@ -154,7 +80,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	live := func() int64 {
+	heapBytes := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -168,33 +94,33 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 	}
 
 	const n = 100
-	takes := make([]*liveRecording, n)
-	before := live()
+	recordings := make([]*liveRecording, n)
+	before := heapBytes()
 
-	for i := range takes {
-		takes[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
-		takes[i].useMedia(pcmu())
+	for i := range recordings {
+		recordings[i] = h.newLiveRecording("acme", Call{CallID: fmt.Sprint("call-", i)})
+		recordings[i].useMedia(pcmu())
 		for at, pair := range packets {
-			takes[i].at(time.Duration(at) * 20 * time.Millisecond)
-			takes[i].Received(pair[0])
-			takes[i].Sent(pair[1])
+			recordings[i].setPresent(time.Duration(at) * 20 * time.Millisecond)
+			recordings[i].Received(pair[0])
+			recordings[i].Sent(pair[1])
 		}
 	}
 
-	if each := (live() - before) / n; each > 256<<10 || each < maxQueuedBytes {
+	if each := (heapBytes() - before) / n; each > 256<<10 || each < maxQueuedBytes {
 		t.Errorf("%d bytes each while the journal opens", each)
 	}
 
-	for _, took := range takes {
-		took.flush(openTake(t, took).now() - samples(maxPacketDelay))
+	for _, live := range recordings {
+		live.flush(openLive(t, live).now() - samples(maxPacketDelay))
 	}
 
-	if each := (live() - before) / n; each > 256<<10 {
+	if each := (heapBytes() - before) / n; each > 256<<10 {
 		t.Errorf("%d bytes each", each)
 	}
 
-	for _, took := range takes {
-		check(t, took.journal.file.Close())
+	for _, live := range recordings {
+		check(t, live.journal.file.Close())
 	}
 }
 
@@ -227,7 +153,8 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 	recording.End()
 }
 
-// The door: a call of two ports, packets on real sockets, pause by REST and by keys.
+// A call with a port on real sockets is recorded as its mode and the actions of Control say, on this node, by each of
+// its ids.
 func TestACallIsRecordedFromItsPort(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
 	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200},
@@ -299,8 +226,8 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
 	checkError(b)(h.config.Update(context.Background(), "acme",
 		encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
-	took := openTake(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
-	took.useMedia(pcmu())
+	live := openLive(b, h.newLiveRecording("acme", Call{CallID: "bench"}))
+	live.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 
 	packets := make([][2]*rtp.Packet, 50)
@@ -311,14 +238,14 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	second := time.Duration(0)
 	for b.Loop() {
 		for n, pair := range packets {
-			took.at(second + time.Duration(n)*20*time.Millisecond)
+			live.setPresent(second + time.Duration(n)*20*time.Millisecond)
 			pair[0].Timestamp += 8000
 			pair[1].Timestamp += 8000
-			took.Received(pair[0])
-			took.Sent(pair[1])
+			live.Received(pair[0])
+			live.Sent(pair[1])
 
 			if n%25 == 24 {
-				took.flush(took.now() - samples(maxPacketDelay))
+				live.flush(live.now() - samples(maxPacketDelay))
 			}
 		}
 
@@ -326,5 +253,53 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	}
 
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
-	check(b, took.journal.file.Close())
+	check(b, live.journal.file.Close())
+}
+
+// So many recordings as begin at once are written one after the other, and none waits for longer than that.
+func TestRecordingsAreWrittenInTurn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{}, 1)
+		var recordings []*liveRecording
+		var ended atomic.Int32
+
+		for i := range 3 {
+			live := newLiveRecording(func(context.Context) (*journal, error) {
+				return createJournal(filepath.Join(dir, fmt.Sprint(i)), liveRecordingDescription{}, nil,
+					envelope.Params{})
+			}, turn, slog.New(slog.DiscardHandler))
+			live.useMedia(pcmu())
+			recordings = append(recordings, live)
+
+			go func() {
+				check(t, live.run())
+				ended.Add(1)
+			}()
+		}
+
+		turn <- struct{}{} // somebody writes
+		time.Sleep(3 * writeInterval)
+		synctest.Wait()
+
+		for _, live := range recordings {
+			if live.writtenSamples != 0 {
+				t.Errorf("%d samples are written out of turn", live.writtenSamples)
+			}
+			live.stop()
+		}
+
+		<-turn
+		synctest.Wait()
+		if n := ended.Load(); n != 3 {
+			t.Errorf("%d of 3 are written", n)
+		}
+
+		for _, live := range recordings {
+			if live.writtenSamples < samples(3*writeInterval) {
+				t.Errorf("%d samples are written", live.writtenSamples)
+			}
+			check(t, live.journal.file.Close())
+		}
+	})
 }

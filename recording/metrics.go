@@ -6,11 +6,12 @@ import (
 	"trunkline/internal/metric"
 )
 
+// metrics of this package. The comment of a vector is its label.
 type metrics struct {
-	refused prometheus.Counter
-	damaged prometheus.Counter
-	uploads *prometheus.CounterVec
-	bytes   *prometheus.CounterVec
+	refused     prometheus.Counter
+	damaged     prometheus.Counter
+	stored      *prometheus.CounterVec // kept
+	storedBytes *prometheus.CounterVec // kept
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -20,12 +21,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Recordings refused because they should have been sealed and could not be. Alert on any."),
 		damaged: f.Counter("trunkline_recording_damaged_total",
 			"Times a stored recording was found altered, cut short or missing. Alert on any."),
-		uploads: f.CounterVec("trunkline_recording_stored_total", "Recordings stored, by how they are kept.", "kept"),
-		bytes: f.CounterVec("trunkline_recording_stored_bytes_total", "Bytes of audio stored, by how they are kept.",
+		stored: f.CounterVec("trunkline_recording_stored_total", "Recordings stored, by how they are kept.", "kept"),
+		storedBytes: f.CounterVec("trunkline_recording_stored_bytes_total", "Bytes of audio stored, by how they are kept.",
 			"kept"),
 	}
-	metric.Init(m.uploads, keptSealed, keptPlain)
-	metric.Init(m.bytes, keptSealed, keptPlain)
+	metric.Init(m.stored, keptSealed, keptPlain)
+	metric.Init(m.storedBytes, keptSealed, keptPlain)
 
 	return m
 }
@@ -41,6 +42,6 @@ func (m *metrics) countStored(sealed bool, size int64) {
 	if sealed {
 		kept = keptSealed
 	}
-	m.uploads.WithLabelValues(kept).Inc()
-	m.bytes.WithLabelValues(kept).Add(float64(size))
+	m.stored.WithLabelValues(kept).Inc()
+	m.storedBytes.WithLabelValues(kept).Add(float64(size))
 }

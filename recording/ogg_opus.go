@@ -23,7 +23,7 @@ func (a *Audio) Opus(ctx context.Context) (io.Reader, error) { return newOpus(ct
 // opusReader is Ogg Opus that is encoded while there is an encoder free.
 type opusReader struct {
 	ctx      context.Context
-	encoders chan struct{}
+	encoders chan struct{} // objects.encoders
 	opus     io.Reader
 }
 
@@ -36,7 +36,7 @@ func newOpus(ctx context.Context, encoders chan struct{}, file io.Reader) (io.Re
 	if err != nil {
 		return nil, notWAV(err)
 	}
-	return &opusReader{ctx, encoders, opus}, nil
+	return &opusReader{ctx: ctx, encoders: encoders, opus: opus}, nil
 }
 
 // notWAV returns the error of reading a WAV file: that of the store or of damage, which has a kind, or else

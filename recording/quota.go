@@ -20,7 +20,7 @@ const maxCachedUsages = 10_000
 // usageCache has the stored bytes of accounts.
 type usageCache struct {
 	rows rows
-	max  int64 // Settings.MaxAccountBytes; 0: no limit
+	max  int64 // bytes, Settings.MaxAccountBytes; 0: no limit
 
 	mu       sync.Mutex
 	accounts map[string]accountUsage

@@ -44,7 +44,7 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 	settings := DefaultSettings()
 	settings.MaxAccountBytes = 1000
 	e := newEnv(t, settings, testdb.SQLite(t))
-	e.liveDir = filepath.Join(t.TempDir(), "takes")
+	e.liveDir = filepath.Join(t.TempDir(), "in-progress")
 
 	begin := func(account string) error {
 		journal, err := e.newLiveRecording(account, Call{CallID: "call"}).openJournal(t.Context())

@@ -20,7 +20,7 @@ import (
 type Audio struct {
 	Metadata
 	io.ReadSeeker
-	encoders chan struct{}
+	encoders chan struct{} // objects.encoders
 	release  func() error
 }
 
@@ -123,7 +123,7 @@ func (o *objects) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 			return nil, err
 		}
 
-		return &Audio{r.Metadata, object, o.encoders, object.Close}, nil
+		return &Audio{Metadata: r.Metadata, ReadSeeker: object, encoders: o.encoders, release: object.Close}, nil
 	}
 
 	sealed, err := envelope.NewReader(object, r.expected(), o.seals.finder(ctx, r))
@@ -131,9 +131,10 @@ func (o *objects) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 		return nil, o.openError(r, err)
 	}
 
-	return &Audio{r.Metadata, &damageReporter{sealed, o, r}, o.encoders, func() error {
-		return errors.Join(sealed.Close(), object.Close())
-	}}, nil
+	return &Audio{
+		Metadata: r.Metadata, ReadSeeker: &damageReporter{reader: sealed, objects: o, row: r}, encoders: o.encoders,
+		release: func() error { return errors.Join(sealed.Close(), object.Close()) },
+	}, nil
 }
 
 // checkDigest reads the whole object of a plain recording, compares it with the
@@ -204,14 +205,14 @@ type damageReporter struct {
 	row     *row
 }
 
-func (c *damageReporter) Seek(offset int64, whence int) (int64, error) {
-	return c.reader.Seek(offset, whence)
+func (d *damageReporter) Seek(offset int64, whence int) (int64, error) {
+	return d.reader.Seek(offset, whence)
 }
 
-func (c *damageReporter) Read(p []byte) (int, error) {
-	n, err := c.reader.Read(p)
+func (d *damageReporter) Read(p []byte) (int, error) {
+	n, err := d.reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = c.objects.openError(c.row, err)
+		err = d.objects.openError(d.row, err)
 	}
 	return n, err
 }

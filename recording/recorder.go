@@ -8,7 +8,6 @@ import (
 
 	"trunkline/audit"
 	"trunkline/config/callrecording"
-	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/redisclient"
 	"trunkline/telephony/localcall"
@@ -51,13 +50,13 @@ func (r *Recorder) Run(ctx context.Context) error {
 // liveCall is a call in progress. It implements localcall.Recording.
 type liveCall struct {
 	localcall.RecordedCall
-	recorder  *Recorder
-	policy    callrecording.Policy
-	announced []int16 // until Begin; nil: none
+	recorder            *Recorder
+	policy              callrecording.Policy
+	announcementSamples []int16 // at localcall.AnnouncementRate, heard before the recording; nil: none, and after Begin
 
 	mu        sync.Mutex
 	media     sip.NegotiatedMedia
-	begun     bool
+	begun     bool // Begin was called: the call is connected
 	ended     bool
 	recording *liveRecording // nil: it is not recorded now
 }
@@ -90,7 +89,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
 		// Before the call is connected: its parties hear it first, and are recorded from Begin on.
-		c.announced = r.announcements.samplesBefore(ctx, &policy)
+		c.announcementSamples = r.announcements.samplesBefore(ctx, &policy)
 	}
 
 	r.calls.Add(c)
@@ -101,13 +100,13 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 func (c *liveCall) mode() callrecording.Mode { return c.policy.ModeOf("") }
 
 // Announcement implements localcall.Recording.
-func (c *liveCall) Announcement() []int16 { return c.announced }
+func (c *liveCall) Announcement() []int16 { return c.announcementSamples }
 
 // Begin implements localcall.Recording.
 func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.media, c.begun, c.announced = media, true, nil
+	c.media, c.begun, c.announcementSamples = media, true, nil
 	if c.mode() == callrecording.ModeAll {
 		c.start()
 	}
@@ -275,8 +274,3 @@ func (c *liveCall) apply(action string) (started *liveRecording, err error) {
 }
 
 func errNotRecorded() error { return fault.Conflict("the call is not being recorded") }
-
-// encryptionOf returns the sealing with which a recording began.
-func encryptionOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
-	return encryption.Sealing{Enabled: true, Algorithm: d.Algorithm, Key: key}
-}

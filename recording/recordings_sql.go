@@ -15,8 +15,8 @@ import (
 // row is a recording's row: its metadata and internal columns.
 type row struct {
 	Metadata
-	createdAt     int64 // Unix milliseconds
-	object        string
+	createdAt     int64  // Unix milliseconds
+	object        string // name in the Store
 	announceAfter int64  // of a new one, Unix milliseconds
 	completeAfter *int64 // of a new one, Unix milliseconds; nil: its call's record has nothing to add
 }
@@ -27,7 +27,8 @@ type rows struct {
 	audit *audit.Log
 }
 
-const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
+// rowColumns are those that scanRow scans, in its order.
+const rowColumns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
 	digest, content_type, created_at, object, call_id, interaction_id, origination_call_id, agent_id, queue_id, direction,
 	started_at, duration_ms, channels, pauses, expires_at, hold_reason, held_at`
 
@@ -61,7 +62,7 @@ func (t rows) create(ctx context.Context, r *row) error {
 	}
 
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after, complete_after)
+		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+rowColumns+`, announce_after, complete_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
 				'', 0, $25, $26)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
@@ -69,7 +70,7 @@ func (t rows) create(ctx context.Context, r *row) error {
 			r.CallID, r.InteractionID, r.OriginationCallID, r.AgentID, r.QueueID, r.Direction,
 			r.StartedAt, r.DurationMS, r.Channels, paused, r.ExpiresAt, r.announceAfter, r.completeAfter)
 		if sqldb.IsUniqueViolation(err) {
-			return conflict(r.RecordingID)
+			return errExists(r.RecordingID)
 		}
 
 		return err
@@ -79,7 +80,7 @@ func (t rows) create(ctx context.Context, r *row) error {
 }
 
 func (t rows) find(ctx context.Context, accountID, recordingID string) (*row, error) {
-	found := t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
+	found := t.db.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
 		accountID, recordingID)
 	return sqldb.Find(found, noRecording(recordingID), "reading a recording's metadata", scanRow)
 }
@@ -113,7 +114,7 @@ func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, rec
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
 		deleted := tx.QueryRowContext(ctx,
 			`DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND hold_reason = ''
-			RETURNING `+columns, accountID, recordingID)
+			RETURNING `+rowColumns, accountID, recordingID)
 		r, err = sqldb.Find(deleted, noRecording(recordingID), "deleting a recording's metadata", scanRow)
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
@@ -162,7 +163,7 @@ func (t rows) countOutdated(ctx context.Context, account string, current encrypt
 
 // selectRows returns the rows of a query.
 func (t rows) selectRows(ctx context.Context, query string, args ...any) ([]*row, error) {
-	found, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
+	found, err := t.db.QueryContext(ctx, `SELECT `+rowColumns+` FROM recordings `+query, args...)
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
@@ -179,7 +180,7 @@ func (t rows) lease(ctx context.Context, due string, now time.Time, lease time.D
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, strings.ReplaceAll(`UPDATE recordings SET DUE = $1 WHERE DUE <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
-				WHERE DUE <= $2 ORDER BY DUE LIMIT $3) RETURNING `, "DUE", due)+columns,
+				WHERE DUE <= $2 ORDER BY DUE LIMIT $3) RETURNING `, "DUE", due)+rowColumns,
 			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
 		leased, err = sqldb.Collect(result, err, "looking for recordings with "+due, scanRow)
 		return err

@@ -56,7 +56,7 @@ func (t rows) setHold(ctx context.Context, action audit.Action, accountID, recor
 	entry := t.audit.Entry(ctx, action, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
 		updated := tx.QueryRowContext(ctx, `UPDATE recordings SET hold_reason = $1, held_at = $2
-			WHERE account_id = $3 AND recording_id = $4 RETURNING `+columns, hold.Reason, hold.Since, accountID,
+			WHERE account_id = $3 AND recording_id = $4 RETURNING `+rowColumns, hold.Reason, hold.Since, accountID,
 			recordingID)
 		r, err := sqldb.Find(updated, noRecording(recordingID), "setting the hold of a recording", scanRow)
 		if err == nil {

@@ -14,17 +14,17 @@ const liveRate = 8000
 type rtpClock struct {
 	started   bool
 	ssrc      uint32
-	timestamp uint32 // at base
-	base      int64
+	timestamp uint32 // of the packet at base, in ticks of its codec
+	base      int64  // a position
 
-	windowEnd int64
+	windowEnd int64 // position at which this driftWindow ends
 	leastLag  int64 // in this window, of arrivals behind positions
 }
 
 const (
-	resyncAfter = liveRate * 400 / 1000
-	driftLimit  = liveRate * 20 / 1000
-	driftWindow = liveRate * 5
+	resyncAfter = liveRate * 400 / 1000 // samples: 400 ms
+	driftLimit  = liveRate * 20 / 1000  // samples: 20 ms
+	driftWindow = liveRate * 5          // samples: 5 s
 )
 
 // position returns the position of a packet that arrived at a position.

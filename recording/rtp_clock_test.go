@@ -17,35 +17,35 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	for _, sealed := range []bool{false, true} {
 		h.configure(t, "acme", encryption.Change{Enabled: sealed, Key: new(firstKey)})
-		took := openTake(t, h.newLiveRecording("acme", Call{CallID: "call@1"}))
-		took.useMedia(pcmu())
+		live := openLive(t, h.newLiveRecording("acme", Call{CallID: "call@1"}))
+		live.useMedia(pcmu())
 		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
 
 		for n := range 250 { // five seconds
 			at := time.Duration(n) * 20 * time.Millisecond
-			took.at(at)
+			live.setPresent(at)
 			switch n {
 			case 100:
-				took.beginPause()
+				live.beginPause()
 			case 150:
-				took.resume()
+				live.resume()
 			}
 
 			if packet := caller.next(); n < 50 || n >= 60 { // 200 ms are lost
-				took.Received(packet)
+				live.Received(packet)
 			}
 			if packet := callee.next(); n >= 25 { // it begins after half a second
-				took.Sent(packet)
+				live.Sent(packet)
 			}
 			if n%25 == 0 {
-				took.flush(took.now() - samples(maxPacketDelay))
+				live.flush(live.now() - samples(maxPacketDelay))
 			}
 		}
 
-		took.at(5 * time.Second)
-		took.flush(took.now())
-		name := took.journal.file.Name()
-		check(t, took.journal.file.Close())
+		live.setPresent(5 * time.Second)
+		live.flush(live.now())
+		name := live.journal.file.Name()
+		check(t, live.journal.file.Close())
 
 		if raw := must(os.ReadFile(name))(t); sealed == bytes.Contains(raw, toneBytes(440, 0)) {
 			t.Errorf("sealed %v: the tone's samples in the journal", sealed)

@@ -12,7 +12,7 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// seals has the accounts' keys, and the roots derived from them.
+// seals finds what seals and opens recordings: the accounts' keys, and the roots derived from them.
 type seals struct {
 	keys  Keys
 	roots *envelope.RootCache
@@ -62,7 +62,12 @@ func (s *seals) ofJournal(ctx context.Context, d *liveRecordingDescription) (*re
 	if err != nil {
 		return nil, err
 	}
-	return s.newSealer(encryptionOf(d, key))
+	return s.newSealer(sealingOf(d, key))
+}
+
+// sealingOf returns the sealing with which a recording began.
+func sealingOf(d *liveRecordingDescription, key encryption.Key) encryption.Sealing {
+	return encryption.Sealing{Enabled: true, Algorithm: d.Algorithm, Key: key}
 }
 
 // root returns the root under which an account's recording with the header is sealed.

@@ -39,7 +39,7 @@ type Publisher interface {
 type Deps struct {
 	DB        *sqldb.DB
 	Store     Store
-	TakesDir  string // folder of recordings of calls in progress; "": none are recorded
+	LiveDir   string // folder of recordings of calls in progress; "": none are recorded
 	Keys      Keys
 	Publisher Publisher
 	Policies  Policies    // nil: recordings are kept for good
@@ -54,7 +54,7 @@ type Deps struct {
 // Service stores recordings. It is safe for concurrent use.
 type Service struct {
 	settings       Settings
-	checkFreeSpace func() error
+	checkFreeSpace func() error // Deps.CheckDisk
 	rows           rows
 	liveDir        string // folder of recordings in progress; "" without one
 	seals          *seals
@@ -99,8 +99,9 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	halfOfCPUs := max(1, runtime.GOMAXPROCS(0)/2)
 
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.TakesDir,
-		seals: seals, objects: &objects{rows, deps.Store, seals, metrics, deps.Log, make(chan struct{}, halfOfCPUs)},
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows, liveDir: deps.LiveDir,
+		seals: seals, objects: &objects{rows: rows, store: deps.Store, seals: seals, metrics: metrics, log: deps.Log,
+			encoders: make(chan struct{}, halfOfCPUs)},
 		usage:     &usageCache{rows: rows, max: int64(settings.MaxAccountBytes)},
 		publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
 		metrics: metrics, log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),

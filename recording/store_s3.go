@@ -77,7 +77,7 @@ type S3 struct {
 	keys         *s3Keys
 	client       *minio.Client
 	uploadClient *minio.Client // without retries; uploadSpool retries instead
-	partSize     uint64
+	partSize     uint64        // bytes
 }
 
 const (
@@ -106,7 +106,7 @@ func NewS3(cfg S3Config) (*S3, error) {
 		return nil, fmt.Errorf("recordings' S3 store: %w", err)
 	}
 
-	return &S3{cfg, keys, client, uploads, s3PartSize}, nil
+	return &S3{cfg: cfg, keys: keys, client: client, uploadClient: uploads, partSize: s3PartSize}, nil
 }
 
 // Ping returns an error if the store does not answer, refuses the keys or has no such bucket.

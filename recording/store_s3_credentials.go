@@ -15,7 +15,7 @@ type s3Keys struct {
 	cfg S3Config
 
 	mu     sync.Mutex
-	readAt time.Time
+	readAt time.Time // when the keys were last read; zero: they are to be read again
 }
 
 // RetrieveWithCredContext implements credentials.Provider. While the URL cannot be read, as in the

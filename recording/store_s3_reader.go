@@ -20,8 +20,8 @@ type s3Reader struct {
 
 	pos        int64
 	body       io.ReadCloser // from pos to end; nil: no request is open
-	windowEnd  int64
-	windowSize int64
+	windowEnd  int64         // position at which body ends; of the last window where body is nil
+	windowSize int64         // bytes of the last window that was asked for
 }
 
 const (

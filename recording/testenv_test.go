@@ -155,3 +155,7 @@ func (h *env) objects(t testing.TB) []string {
 func testAudio(n int) []byte {
 	return bytes.Repeat([]byte("the caller said something private. "), n/35+1)[:n]
 }
+
+func checkError(t testing.TB) func(any, error) {
+	return func(_ any, err error) { t.Helper(); check(t, err) }
+}

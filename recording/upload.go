@@ -70,7 +70,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err != nil {
 		return nil, err
 	} else if idInUse {
-		return nil, conflict(u.RecordingID)
+		return nil, errExists(u.RecordingID)
 	}
 
 	// Before the body is read: it is not taken in for nothing.
@@ -160,7 +160,8 @@ func (s *Service) requireFreeSpace() error {
 	return nil
 }
 
-func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
+// errExists returns the error of storing a recording whose id is taken.
+func errExists(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
 // writeObject creates the object of an upload of at most limit bytes (0: of any size) and returns its row, which is
 // not stored yet.
@@ -234,10 +235,10 @@ var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(a
 // and stores an error of the body, to distinguish it from errors of the store.
 type bodyReader struct {
 	body   io.Reader
-	limit  int64
-	size   int64
+	limit  int64 // bytes; 0: none
+	size   int64 // bytes read so far
 	digest hash.Hash
-	err    error
+	err    error // of the body, the limit or the free space
 
 	checkFreeSpace func() error
 	checkedSize    int64 // size at the last checkFreeSpace

@@ -35,7 +35,7 @@ func (g *group) readEnv(environ, ignore []string,
 		}
 
 		file, fromFile := "", false
-		if l.Secret() && !hasEnvName(leaves, l.envName()+"_FILE") {
+		if l.IsSecret() && !hasEnvName(leaves, l.envName()+"_FILE") {
 			file, fromFile = values[l.envName()+"_FILE"]
 			delete(values, l.envName()+"_FILE")
 		}

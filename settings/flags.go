@@ -15,7 +15,7 @@ func AddFlags(flags *pflag.FlagSet) {
 	for _, l := range newTree(Default()).leaves() {
 		known[l.key] = true
 		usage := l.doc
-		if l.Secret() {
+		if l.IsSecret() {
 			usage += " (seen by every user of the machine: better " + l.envName() + "_FILE)"
 		}
 
@@ -74,7 +74,7 @@ func (v *flagValue) Set(text string) error {
 	if err := v.leaf.SetText(text); err != nil {
 		return err
 	}
-	if v.isSet && v.leaf.List() {
+	if v.isSet && v.leaf.IsList() {
 		text = v.text + "," + text
 	}
 	v.text, v.isSet = text, true
@@ -97,7 +97,7 @@ func (v *flagValue) Type() string {
 	}
 
 	switch {
-	case v.leaf.List():
+	case v.leaf.IsList():
 		return "list"
 	case strings.HasSuffix(v.leaf.key, "file"):
 		return "file"

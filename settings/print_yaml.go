@@ -63,7 +63,7 @@ func (l leaf) yamlNode() *yaml.Node {
 		tag = "" // YAML reads a whole number as an integer
 	}
 
-	if !l.List() {
+	if !l.IsList() {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.Text()}
 	}
 

@@ -83,7 +83,7 @@ func newGroup(prefix string, v reflect.Value) *group {
 		case field.value.Kind() == reflect.Struct:
 			groups = append(groups, member{name: field.name, group: newGroup(prefix+field.name+".", field.value)})
 		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct &&
-			!setting.ValueOf(field.value.Addr().Interface()).List():
+			!setting.ValueOf(field.value.Addr().Interface()).IsList():
 			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
 		default:
 			value := setting.ValueOf(field.value.Addr().Interface())

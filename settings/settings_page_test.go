@@ -98,11 +98,11 @@ func writeRow(page *bytes.Buffer, l *leaf) {
 	kind := map[setting.Kind]string{setting.Text: "text", setting.Bool: "true, false", setting.Int: "number",
 		setting.Float: "number", setting.Size: "size", setting.Duration: "duration"}[l.Kind()]
 	switch {
-	case l.Secret():
+	case l.IsSecret():
 		kind = "*secret*"
 	case l.file != "":
 		kind = "*file*"
-	case l.List():
+	case l.IsList():
 		kind = "list"
 	}
 

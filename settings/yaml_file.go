@@ -124,7 +124,7 @@ var newNames = map[string]string{"fanout.allowed_origins": "allowed_origins"}
 func (g *group) fileSecret(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
 	m, known := g.find(name)
-	if ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
+	if ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.IsSecret() {
 		return m.leaf
 	}
 	return nil
@@ -146,7 +146,7 @@ func (r *fileReader) readSecretFile(l *leaf, node *yaml.Node) {
 
 func (r *fileReader) readLeaf(l *leaf, node *yaml.Node) {
 	nodes := []*yaml.Node{node}
-	if l.List() {
+	if l.IsList() {
 		if node.Kind != yaml.SequenceNode {
 			r.addProblem(node, l.key, "want a list such as [a, b], got %s", describeNode(node))
 			return

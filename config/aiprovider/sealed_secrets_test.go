@@ -80,7 +80,7 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if inUse, err := s.Secrets().MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.ID {
+		if inUse, err := s.Secrets().MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.KeyID {
 			t.Errorf("in use: %v, %v", inUse, err)
 		}
 

@@ -336,7 +336,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		}
 
 		after, err := server.Secrets().MasterKeys(t.Context())
-		if err != nil || len(after) != 1 || after[0] != got.ID || after[0] == before[0] {
+		if err != nil || len(after) != 1 || after[0] != got.KeyID || after[0] == before[0] {
 			t.Fatalf("in use: %v, %v", after, err)
 		}
 

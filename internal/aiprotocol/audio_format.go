@@ -9,8 +9,8 @@ const (
 	Opus  = "opus"      // one packet per media message
 )
 
-// Frame is the duration of the audio in one media message of the service.
-const Frame = 20 * time.Millisecond
+// FrameDuration is the duration of the audio in one media message of the service.
+const FrameDuration = 20 * time.Millisecond
 
 // Format is the audio format of a session.
 type Format struct {
@@ -33,9 +33,9 @@ func FormatOf(encoding string) (Format, bool) {
 	return Format{}, false
 }
 
-// FrameBytes returns the size of a Frame in bytes, or 0 if packets vary in size.
+// FrameBytes returns the bytes of FrameDuration of audio, or 0 if packets vary in size.
 func (f Format) FrameBytes() int {
-	samples := f.SampleRate * int(Frame/time.Millisecond) / 1000
+	samples := f.SampleRate * int(FrameDuration/time.Millisecond) / 1000
 	switch f.Encoding {
 	case PCM16:
 		return 2 * samples

@@ -15,9 +15,9 @@ type Decoder struct {
 	// repeated members, and base64 without padding.
 	Strict bool
 
-	message Message
-	audio   []byte
-	body    bodyValues
+	message Message    // of the last call
+	audio   []byte     // memory of Message.Audio
+	body    bodyValues // of the message that is decoded
 }
 
 // maxIdleAudioBytes is the largest buffer in bytes that a decoder keeps between messages.
@@ -51,32 +51,32 @@ func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) 
 		return nil, NewError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
 
-	shape := findSchema(schemas, name)
-	if shape == nil || shape.extension && !d.Extensions || shape.listener && !d.Listens {
+	schema := findSchema(schemas, name)
+	if schema == nil || schema.extension && !d.Extensions || schema.listener && !d.Listens {
 		return nil, NewError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
 
-	body := members[topKeys[string(shape.event)]]
-	if body.Kind() == jsonscan.None && shape.optionalBody {
+	body := members[topKeys[string(schema.event)]]
+	if body.Kind() == jsonscan.None && schema.optionalBody {
 		body = jsonscan.Value("{}")
 	}
 	if body.Kind() != jsonscan.Object {
-		return nil, NewError(ProblemBody, "%s: the message has no object of that name", shape.event)
+		return nil, NewError(ProblemBody, "%s: the message has no object of that name", schema.event)
 	}
 
 	d.body = bodyValues{}
 	if err := bodyKeys.Scan(body, d.body[:]); err != nil {
-		return nil, NewError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
+		return nil, NewError(ProblemNotJSON, "%s is %v", schema.event, err) // Scan has validated it
 	}
 
 	if d.Strict {
-		if err := shape.checkMembers(raw, body); err != nil {
+		if err := schema.checkMembers(raw, body); err != nil {
 			return nil, err
 		}
 	}
 
-	d.message.Event = shape.event
-	if err := shape.decode(d); err != nil {
+	d.message.Event = schema.event
+	if err := schema.decode(d); err != nil {
 		return nil, err
 	}
 

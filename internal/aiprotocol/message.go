@@ -31,8 +31,8 @@ const EventTranscript Event = "transcript"
 
 // Events that only dialects have (package dialect).
 const (
-	EventFunction Event = "function" // from the provider: a call of a function that Trunkline does not have
-	EventProblem  Event = "problem"  // from the provider: it reports an error
+	EventFunction    Event = "function" // from the provider: a call of a function that Trunkline does not have
+	EventVendorError Event = "problem"  // from the provider: it reports an error; not a Problem, which is ours
 )
 
 // Common reasons of a hangup. Other reasons are allowed.
@@ -56,7 +56,7 @@ type Message struct {
 	Mark        Mark
 	Cleared     Cleared
 	Destination string // of transfer
-	Refusal     string // of a failed transfer, of an error or of a problem: the reason
+	Refusal     string // of a failed transfer, of an error of ours or the vendor's: the reason
 	Refused     Event  // of an error: the request that failed
 
 	// AfterAudio of a hangup or transfer means that the audio before it is played first. Only dialects

@@ -10,37 +10,39 @@ import (
 // messageSchema describes an event's message in one direction.
 type messageSchema struct {
 	event        Event
-	extension    bool
-	listener     bool     // only of a provider that listens
-	optionalBody bool     // no field is required: the object may be absent
-	fields       []string // members of its object
-	decode       func(*Decoder) error
+	extension    bool                 // only of a provider that opted in
+	listener     bool                 // only of a provider that listens
+	optionalBody bool                 // no field is required: the object may be absent
+	fields       []string             // members of its object
+	decode       func(*Decoder) error // reads them into the decoder's message
 }
 
 // providerMessages has the messages that a provider may send.
 var providerMessages = []messageSchema{
-	{EventMedia, false, false, false, []string{"payload"}, (*Decoder).readMedia},
-	{EventClear, true, false, true, nil, (*Decoder).readNothing},
-	{EventMark, true, false, false, []string{"name"}, (*Decoder).readMarkRequest},
-	{EventHangup, true, false, true, []string{"reason"}, (*Decoder).readHangupRequest},
-	{EventTransfer, true, false, false, []string{"destination"}, (*Decoder).readTransfer},
-	{EventDTMF, true, false, false, []string{"digit", "duration"}, (*Decoder).readDigit},
-	{EventTranscript, false, true, false, []string{"text", "final", "track", "startMs", "endMs"},
-		(*Decoder).readTranscript},
+	{event: EventMedia, fields: []string{"payload"}, decode: (*Decoder).readMedia},
+	{event: EventClear, extension: true, optionalBody: true, decode: (*Decoder).readNothing},
+	{event: EventMark, extension: true, fields: []string{"name"}, decode: (*Decoder).readMarkRequest},
+	{event: EventHangup, extension: true, optionalBody: true, fields: []string{"reason"},
+		decode: (*Decoder).readHangupRequest},
+	{event: EventTransfer, extension: true, fields: []string{"destination"}, decode: (*Decoder).readTransfer},
+	{event: EventDTMF, extension: true, fields: []string{"digit", "duration"}, decode: (*Decoder).readDigit},
+	{event: EventTranscript, listener: true, fields: []string{"text", "final", "track", "startMs", "endMs"},
+		decode: (*Decoder).readTranscript},
 }
 
 // serviceMessages has the messages that the service sends.
 var serviceMessages = []messageSchema{
-	{EventMedia, false, false, false, []string{"track", "payload"}, (*Decoder).readTrackMedia},
-	{EventStart, false, false, false,
-		[]string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"},
-		(*Decoder).readStart},
-	{EventDTMF, false, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
-	{EventHangup, false, false, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
-	{EventMark, true, false, false, []string{"name", "playedMs"}, (*Decoder).readMark},
-	{EventCleared, true, false, false, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
-	{EventTransfer, true, false, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
-	{EventError, true, false, false, []string{"event", "message"}, (*Decoder).readError},
+	{event: EventMedia, fields: []string{"track", "payload"}, decode: (*Decoder).readTrackMedia},
+	{event: EventStart,
+		fields: []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"},
+		decode: (*Decoder).readStart},
+	{event: EventDTMF, fields: []string{"callId", "otherLegCallId", "digit", "duration"}, decode: (*Decoder).readDTMF},
+	{event: EventHangup, fields: []string{"callId", "otherLegCallId", "reason"}, decode: (*Decoder).readHangup},
+	{event: EventMark, extension: true, fields: []string{"name", "playedMs"}, decode: (*Decoder).readMark},
+	{event: EventCleared, extension: true, fields: []string{"playedMs", "droppedMs"}, decode: (*Decoder).readCleared},
+	{event: EventTransfer, extension: true, fields: []string{"destination", "error"},
+		decode: (*Decoder).readTransferRefused},
+	{event: EventError, extension: true, fields: []string{"event", "message"}, decode: (*Decoder).readError},
 }
 
 func findSchema(schemas []messageSchema, name []byte) *messageSchema {

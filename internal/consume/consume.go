@@ -52,7 +52,7 @@ type Config struct {
 	Lost func(partition int, at Position, gap *kafka.GapError)
 	// Beside run in goroutines of their own while the consumer runs, and end with their context.
 	Beside []func(context.Context)
-	Delay  prometheus.Observer // seconds from a batch's first record until it is stored
+	Delay  prometheus.Observer // of the seconds from the time of a batch's first record until it is stored
 	Lag    *lag.Collector      // nil: none
 }
 
@@ -256,7 +256,7 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 
 	if gap.ReusesOffsets() {
 		// Commit ignores lower offsets: the group would show no lag until the log is as long as it was.
-		w.Rewind(gap.Resume)
+		w.CommitLower(gap.Resume)
 	}
 
 	to := Position{LogPosition: gap.Position(), Generation: w.position.Generation}

@@ -167,7 +167,7 @@ func TestMembersThatOverlapStoreEachRecordOnce(t *testing.T) {
 // The group's lag is that of the log there is, also while a new one is shorter than the one before.
 func TestTheGroupFollowsALogThatBeginsAgain(t *testing.T) {
 	s, log := openStore(t, testdb.SQLite(t)), kafkatest.NewLog(1)
-	log.KeepCommits(func(old, next int64) int64 { return max(old, next) }) // as kafka.Assignment does
+	log.SetCommitRule(func(old, next int64) int64 { return max(old, next) }) // as kafka.Assignment does
 	defer s.start(log)()
 
 	committed := func(want int64) {

@@ -17,9 +17,9 @@ type Limits struct {
 
 // BatchContents tells which records a batch has.
 type BatchContents struct {
-	Oldest, newest time.Time
-	firstEpoch     int32
-	records, bytes int
+	Oldest, newest time.Time // times of the first and the last record
+	firstEpoch     int32     // leader epoch of the first record
+	records, bytes int       // their number, and the bytes of their values
 }
 
 // Gather waits for a record and adds those that come within the limits. If an error lasts, the next call returns it.

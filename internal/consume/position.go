@@ -118,7 +118,7 @@ func (o OlderTable) columns(at *Position) (names []string, values []any) {
 func (p *Positions) moveOlder(ctx context.Context, tx sqldb.Runner, partition int, from Position,
 	to *Position) (changed int, err error) {
 	names, values := p.older.columns(to)
-	places, sets := "$1", ""
+	places, sets := "$1", "" // the placeholders of VALUES, and what SET has
 	for i, name := range names {
 		places += fmt.Sprintf(", $%d", i+4)
 		sets += ", " + name + " = excluded." + name

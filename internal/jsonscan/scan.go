@@ -58,9 +58,9 @@ type Keys map[string]int
 // value, nil for an empty one; other values are kept unchanged.
 const LastElement = 1 << 16
 
-// Also returns the value in Keys of a member that is stored in a second slot too, which must
+// WithSecondSlot returns the value in Keys of a member that is stored in a second slot too, which must
 // not be 0: there as it stands, without LastElement.
-func Also(slot, second int) int { return slot | second<<secondShift }
+func WithSecondSlot(slot, second int) int { return slot | second<<secondShift }
 
 // Slot returns the slot of a value in Keys.
 func Slot(value int) int { return value & slotMask }

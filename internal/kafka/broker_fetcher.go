@@ -77,7 +77,7 @@ const (
 	minPartBufferBytes = 64 << 10
 )
 
-// catchUpID identifies a request of runCatchUp.
+// catchUpID identifies a request of runCatchUp by its address: the byte makes each one different.
 type catchUpID struct{ _ byte }
 
 // subscribe adds a partition to a fetcher for the broker at address.

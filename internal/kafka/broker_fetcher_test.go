@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -170,6 +169,8 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 	})
 }
 
+// A reader that does not read on is not fetched for beyond its buffer, and another reader of the broker gets each
+// record at once.
 func TestSlowReaderStopsNobody(t *testing.T) {
 	c, fake, _ := openFakeWith(t, 2)
 	var asked atomic.Int64 // how far the slow partition was fetched
@@ -308,6 +309,7 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 	}
 }
 
+// A request names a partition once, so readers of one partition have fetchers of their own: each gets all records.
 func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	c, _, open := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
@@ -342,6 +344,7 @@ func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	}
 }
 
+// Whatever a broker does with its fetch sessions, each reader gets each record once, in order.
 func TestReadersOutliveTheirSession(t *testing.T) {
 	for name, fault := range map[string]func(*kmsg.FetchRequest, int) kmsg.Response{
 		"sessions are forgotten": func(req *kmsg.FetchRequest, n int) kmsg.Response {
@@ -391,39 +394,7 @@ func TestReadersOutliveTheirSession(t *testing.T) {
 	}
 }
 
-func TestReadThatWasCancelledLosesNothing(t *testing.T) {
-	c, _, _ := openFakeWith(t, 1)
-	r := c.NewReader("t", 0, 0)
-	defer r.Close()
-
-	var got int64
-	for i := range 200 {
-		produce(t, c, numbered(0, i, 1)...)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
-		records, err := r.Read(ctx)
-		cancel()
-
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-
-		for j := range records {
-			if records[j].Offset != got {
-				t.Fatalf("offset %d, want %d", records[j].Offset, got)
-			}
-			got++
-		}
-	}
-
-	for got < 200 {
-		records, err := r.Read(t.Context())
-		if err != nil || records[0].Offset != got {
-			t.Fatalf("%v, %v", records, err)
-		}
-		got += int64(len(records))
-	}
-}
-
+// A reader that waits is idle from the first answer without records on, and not before it has waited.
 func TestIdleIsWhenNothingWasLeft(t *testing.T) {
 	t.Parallel()
 	c, _, _ := openFakeWith(t, 1)
@@ -453,45 +424,6 @@ func TestIdleIsWhenNothingWasLeft(t *testing.T) {
 	cancel()
 
 	<-done
-}
-
-// A batch that the broker itself cannot read was fetched again and again.
-func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
-	for _, damaged := range [][2]int64{{5, 12}, {5, 6}, {0, 20}, {19, 20}} {
-		t.Run(fmt.Sprint(damaged), func(t *testing.T) {
-			c, fake, _ := openFakeWith(t, 1)
-			for i := range 20 {
-				produce(t, c, numbered(0, i, 1)...)
-			}
-
-			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
-				for _, topic := range req.Topics {
-					for _, p := range topic.Partitions {
-						if p.FetchOffset >= damaged[0] && p.FetchOffset < damaged[1] {
-							res := req.ResponseKind().(*kmsg.FetchResponse)
-							out := kmsg.NewFetchResponseTopicPartition()
-							out.ErrorCode, out.RecordBatches = kerr.CorruptMessage.Code, []byte{}
-							in := kmsg.NewFetchResponseTopic()
-							in.TopicID, in.Partitions = topic.TopicID, append(in.Partitions, out)
-							res.Topics = append(res.Topics, in)
-
-							return res
-						}
-					}
-				}
-
-				return nil
-			})
-
-			r := c.NewReader("t", 0, damaged[0])
-			defer r.Close()
-
-			for range 2 {
-				_, err := r.Read(t.Context())
-				wantGap(t, err, kafka.GapDamaged, damaged[1])
-			}
-		})
-	}
 }
 
 // A broker keeps sessions that are not closed for two minutes and more.

@@ -27,7 +27,7 @@ type scriptedBroker struct {
 }
 
 func (s *scriptedBroker) roundTrip(ctx context.Context, frame []byte) ([]byte, bool, error) {
-	r := &wire.Reader{B: frame[4:]}
+	r := &wire.FieldReader{B: frame[4:]}
 	r.Int16()
 	r.Int16()
 	r.Int32()

@@ -63,20 +63,20 @@ func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, err
 // Cluster is a client of one Kafka cluster, real or embedded. It is safe for
 // concurrent use.
 type Cluster struct {
-	cfg           Config
-	seeds         net.Addr
-	transport     *kafkago.Transport
-	endTransport  context.CancelFunc
-	openedAt      time.Time
-	dialer        *kafkago.Dialer // for consumer groups
-	leaders       leaders
-	fetchers      fetchers
-	offsetLookups brokerLookups[partitionQuery, int64]
-	epochEnds     brokerLookups[partitionQuery, EpochEnd]
-	clock         brokerClock
-	absentTopics  atomic.Pointer[[]string] // when KeepTopics last looked; nil before
-	metrics       *metrics
-	log           *slog.Logger
+	cfg               Config
+	seeds             net.Addr // the brokers of Settings
+	transport         *kafkago.Transport
+	endTransport      context.CancelFunc
+	openedAt          time.Time       // what groups of this process do at intervals is counted from it
+	dialer            *kafkago.Dialer // for consumer groups
+	leaders           leaders
+	fetchers          fetchers
+	offsetLookups     brokerLookups[partitionQuery, int64]
+	epochEnds         brokerLookups[partitionQuery, EpochEnd]
+	clock             brokerClock
+	lastMissingTopics atomic.Pointer[[]string] // when KeepTopics last looked; nil before
+	metrics           *metrics
+	log               *slog.Logger
 }
 
 // Open creates a client of Kafka without connecting: it returns no error if Kafka is
@@ -163,8 +163,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return asFault(err, "asking Kafka for its brokers")
 }
 
-// topic returns the name of a topic in Kafka, with the prefix.
-func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
+// withPrefix returns the name that a topic or a group has in Kafka.
+func (c *Cluster) withPrefix(base string) string { return c.cfg.TopicPrefix + base }
 
 // newProducerID requests a producer id from any broker, for one partition's sequence
 // of batches.

@@ -45,15 +45,15 @@
 //     metrics, kinds of errors, repeats
 //   - connect.go, request_exchange.go, broker_clock.go: connections, requests, the clocks of brokers
 //   - metadata.go, partition_leaders.go, topics.go, topic_check.go, topic_retention.go, partitioner.go,
-//     key_partition.go: topics and leaders; making and checking topics; which partition a key has
+//     partition_of_key.go: topics and leaders; making and checking topics; which partition a key has
 //   - log_reader_interfaces.go: what consumers read topics by
 //   - record.go, topic_id.go, log_position.go, log_gap.go, offset_lookup.go, lookup_batcher.go: records,
 //     positions in the log, gaps in it, looking offsets up
 //   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, broker_fetcher.go,
-//     fetch_subscription.go, fetch_protocol.go, shared_buffer.go, damaged_batch.go, scan_partition.go:
+//     fetch_subscription.go, fetch_protocol.go, fetch_shared_buffer.go, damaged_batch.go, scan_partition.go:
 //     reading: a reader, the fetcher of a broker that all readers share, the protocol, buffers, damage,
 //     ranges
-//   - producer.go, record_buffer.go, broker_produce_queue.go, produce_send.go, split_batch.go,
+//   - producer.go, producer_record_buffer.go, broker_produce_queue.go, produce_send.go, split_batch.go,
 //     produce_outcome.go, produce_protocol.go: producing: the producer, a partition's buffer, a broker's
 //     queue, a batch on its way
 //   - group.go, group_generation.go, member_liveness.go: consumer groups

@@ -137,7 +137,7 @@ type fetchHeader struct {
 // If readFetchResponse returns an error, it may have called handlePartition for some
 // partitions already; those are valid.
 func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedPartition)) (fetchHeader, error) {
-	r := &wire.Reader{B: response}
+	r := &wire.FieldReader{B: response}
 	r.Tags(nil)
 	header := fetchHeader{throttle: time.Duration(r.Int32()) * time.Millisecond}
 	header.err = errorFromCode(r.Int16())
@@ -147,7 +147,7 @@ func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedP
 	}
 
 	var f fetchedPartition
-	diverging := func(tag uint64, value *wire.Reader) {
+	diverging := func(tag uint64, value *wire.FieldReader) {
 		if tag == 0 {
 			f.diverging = &EpochEnd{value.Int32(), value.Int64()}
 		}

@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"testing"
 
@@ -151,28 +150,5 @@ func TestReaderLeavesOutAbortedTransactions(t *testing.T) {
 	last, err := c.LastRecord(t.Context(), "t", 0)
 	if err != nil || last == nil || string(last.Value) != "again2" {
 		t.Errorf("last %v, %v", last, err)
-	}
-}
-
-func TestReadEndsWithItsContext(t *testing.T) {
-	c, _ := openBoth(t)
-	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
-	r := c.NewReader("t", 0, 0)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancelled := make(chan error)
-	go func() {
-		_, err := r.Read(ctx)
-		cancelled <- err
-	}()
-	cancel()
-
-	if err := <-cancelled; err != context.Canceled {
-		t.Errorf("got %v", err)
-	}
-
-	produce(t, c, numbered(0, 0, 1)...)
-	if records, err := r.Read(t.Context()); err != nil || len(records) != 1 {
-		t.Errorf("afterwards: %v, %v", records, err)
 	}
 }

@@ -61,11 +61,11 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 
 	topics := make([]string, len(cfg.Topics))
 	for i, t := range cfg.Topics {
-		topics[i] = c.topic(t)
+		topics[i] = c.withPrefix(t)
 	}
 
 	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
+		ID: c.withPrefix(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
 		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
 		HeartbeatInterval: cmp.Or(c.cfg.HeartbeatInterval, heartbeatInterval), SessionTimeout: sessionTimeout,
 		RebalanceTimeout: rebalanceTimeout,

@@ -25,42 +25,42 @@ type Assignment struct {
 
 // Committed returns the next offset to read, if the group has one: the last argument
 // of Commit, or the committed offset at the start of the assignment.
-func (l *Assignment) Committed() (next int64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.next, l.next >= 0
+func (a *Assignment) Committed() (next int64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next, a.next >= 0
 }
 
 // Commit marks every offset below next as processed. It reaches the broker within a
 // second, and at the end of the assignment. A lower value than in an earlier call is
 // ignored; the first call may be below what the group had at the start of the assignment.
-func (l *Assignment) Commit(next int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.updated || next > l.next {
-		l.next, l.updated = next, true
+func (a *Assignment) Commit(next int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.updated || next > a.next {
+		a.next, a.updated = next, true
 	}
 }
 
-// Rewind commits an offset below the last committed one, after the log was truncated:
-// the processed records from next on are no longer in it.
-func (l *Assignment) Rewind(next int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.next, l.updated = next, true
+// CommitLower commits an offset that may be below the last committed one, after the log was truncated
+// or created again: the processed records from next on are no longer in it.
+func (a *Assignment) CommitLower(next int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next, a.updated = next, true
 }
 
 // unflushed returns the committed offset if the broker does not have it yet.
-func (l *Assignment) unflushed() (next int64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.next, l.updated && l.next != l.flushedOffset
+func (a *Assignment) unflushed() (next int64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next, a.updated && a.next != a.flushedOffset
 }
 
-func (l *Assignment) setFlushed(next int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flushedOffset = next
+func (a *Assignment) setFlushed(next int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.flushedOffset = next
 }
 
 // generation is one generation of a group, with the partitions assigned to this
@@ -95,8 +95,8 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 	defer context.AfterFunc(generationCtx, cancel)()
 
 	var working sync.WaitGroup
-	for _, l := range s.assignments {
-		working.Go(func() { s.runWorker(ctx, l) })
+	for _, a := range s.assignments {
+		working.Go(func() { s.runWorker(ctx, a) })
 	}
 
 	done := make(chan struct{})
@@ -131,17 +131,17 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 	// Only after the work has ended are its last offsets known; kafka-go leaves the group when run has returned.
 	<-done
 	s.flush()
-	for _, l := range s.assignments {
-		s.cluster.metrics.lag.DeleteLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group)
+	for _, a := range s.assignments {
+		s.cluster.metrics.lag.DeleteLabelValues(a.Topic, strconv.Itoa(a.Partition), s.cfg.Group)
 	}
 }
 
 // runWorker runs the work on one partition, and restarts it when it fails.
-func (s *generation) runWorker(ctx context.Context, l *Assignment) {
+func (s *generation) runWorker(ctx context.Context, a *Assignment) {
 	backoff := retry.Backoff{First: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		startedAt := time.Now()
-		err := s.work(ctx, l)
+		err := s.work(ctx, a)
 		if ctx.Err() != nil {
 			return
 		}
@@ -150,7 +150,7 @@ func (s *generation) runWorker(ctx context.Context, l *Assignment) {
 		}
 
 		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
-		s.log.Error("partition worker failed, restarting it", "topic", l.Topic, "partition", l.Partition, "error", err)
+		s.log.Error("partition worker failed, restarting it", "topic", a.Topic, "partition", a.Partition, "error", err)
 		if !backoff.Wait(ctx) {
 			return
 		}
@@ -162,13 +162,13 @@ func (s *generation) runWorker(ctx context.Context, l *Assignment) {
 // the generation.
 func (s *generation) flush() {
 	offsets := map[string]map[int]int64{}
-	for _, l := range s.assignments {
-		if next, ok := l.unflushed(); ok {
-			topic := s.cluster.topic(l.Topic)
+	for _, a := range s.assignments {
+		if next, ok := a.unflushed(); ok {
+			topic := s.cluster.withPrefix(a.Topic)
 			if offsets[topic] == nil {
 				offsets[topic] = map[int]int64{}
 			}
-			offsets[topic][l.Partition] = next
+			offsets[topic][a.Partition] = next
 		}
 	}
 
@@ -183,9 +183,9 @@ func (s *generation) flush() {
 	}
 
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
-	for _, l := range s.assignments {
-		if next, ok := offsets[s.cluster.topic(l.Topic)][l.Partition]; ok {
-			l.setFlushed(next)
+	for _, a := range s.assignments {
+		if next, ok := offsets[s.cluster.withPrefix(a.Topic)][a.Partition]; ok {
+			a.setFlushed(next)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	}
 
 	for _, topic := range s.cfg.Topics {
-		name := s.cluster.topic(topic)
+		name := s.cluster.withPrefix(topic)
 		// The groups of a process share an answer.
 		t, err := s.cluster.leaders.freshTopic(ctx, name, partitionCheckInterval*3/4)
 		// An error is no reason to assign again: the next check asks once more.
@@ -221,16 +221,16 @@ func (s *generation) until(interval time.Duration) time.Duration {
 // reportLag sets the lag of each partition, even if its work makes no progress.
 func (s *generation) reportLag(ctx context.Context) {
 	partitions := make([]topicPartition, len(s.assignments))
-	for i, l := range s.assignments {
-		partitions[i] = topicPartition{l.Topic, l.Partition}
+	for i, a := range s.assignments {
+		partitions[i] = topicPartition{a.Topic, a.Partition}
 	}
 
 	lookups := s.cluster.startOffsets(ctx, partitions)
 
-	for i, l := range s.assignments {
+	for i, a := range s.assignments {
 		first, next, err := lookups[i].await(ctx)
 		if err != nil { // perhaps the leader has changed
-			first, next, err = s.cluster.Offsets(ctx, l.Topic, l.Partition)
+			first, next, err = s.cluster.Offsets(ctx, a.Topic, a.Partition)
 		}
 		if err != nil {
 			continue // already counted; retry at the next tick
@@ -238,11 +238,11 @@ func (s *generation) reportLag(ctx context.Context) {
 
 		from := first
 		// Records deleted before they were processed are lost, and no lag.
-		if committed, ok := l.Committed(); ok {
+		if committed, ok := a.Committed(); ok {
 			from = max(committed, first)
 		}
 
-		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition),
+		s.cluster.metrics.lag.WithLabelValues(a.Topic, strconv.Itoa(a.Partition),
 			s.cfg.Group).Set(float64(max(next-from, 0)))
 	}
 }

@@ -39,6 +39,7 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	k.await(t, "the record", func() bool { return k.seen["v"] == 1 })
 }
 
+// While Kafka is away the work of the partitions ends; afterwards a later generation goes on where it was committed.
 func TestGroupComesBackAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	c, g := openSwitched(t)
@@ -144,6 +145,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 	}
 }
 
+// Commit ignores a lower offset than that of an earlier call.
 func TestCommittedOffsetNeverGoesBack(t *testing.T) {
 	c, _ := openSwitched(t)
 	produce(t, c, numbered(0, 0, 10)...)

@@ -44,7 +44,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 	switch {
 	case err != nil || last == nil:
 		return end, err
-	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
+	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.withPrefix(topic), partition):
 		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
 	}
 
@@ -53,7 +53,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 
 func (c *Cluster) lookUpEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	var end EpochEnd
-	name := c.topic(topic)
+	name := c.withPrefix(topic)
 	err := c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
 		end, err = c.epochEnds.get(ctx, leader.address,
 			partitionQuery{partitionKey{name, partition}, leader.epoch, int64(epoch)})

@@ -66,8 +66,9 @@ type Progress interface {
 	Committed() (next int64, ok bool)
 	// Commit commits an offset. It ignores one below that of the previous call.
 	Commit(next int64)
-	// Rewind commits an offset below that of the previous call.
-	Rewind(next int64)
+	// CommitLower commits an offset that may be below that of the previous call, after the log was cut or created
+	// again: the group would else show no lag until the log is as long as it was.
+	CommitLower(next int64)
 }
 
 // ClusterLog is the topics of a cluster, a Log.

@@ -40,7 +40,7 @@ func (g *group) watchMembers(ctx context.Context) {
 		return
 	}
 
-	name := g.cluster.topic(g.cfg.Group)
+	name := g.cluster.withPrefix(g.cfg.Group)
 	silences := silenceDetector{}
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
@@ -122,7 +122,7 @@ func (g *group) removeMember(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, smallRequestTimeout)
 	defer cancel()
 
-	name := g.cluster.topic(g.cfg.Group)
+	name := g.cluster.withPrefix(g.cfg.Group)
 	leaveErr := g.cluster.removeMember(ctx, name, member)
 	// The report of a member that may still be in the group must stay, or nobody finds it silent again.
 	if leaveErr != nil && !errors.Is(leaveErr, kafkago.UnknownMemberId) {

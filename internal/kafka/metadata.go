@@ -45,7 +45,7 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 
 // Partitions returns the number of partitions of a topic. It is not cached.
 func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
-	t, err := c.leaders.refresh(ctx, c.topic(topic))
+	t, err := c.leaders.refresh(ctx, c.withPrefix(topic))
 	return countPartitions(topic, t, err)
 }
 
@@ -53,7 +53,7 @@ func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 // of a broker late. It waits for a broker only where nothing of the process uses the topic, or
 // a leader has failed.
 func (c *Cluster) KnownPartitions(ctx context.Context, topic string) (int, error) {
-	t, err := c.leaders.topic(ctx, c.topic(topic))
+	t, err := c.leaders.topic(ctx, c.withPrefix(topic))
 	return countPartitions(topic, t, err)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // metrics of this package. The topics are Trunkline's; a topic has at most 1,024
-// partitions.
+// partitions. The comment of a vector is its labels.
 type metrics struct {
 	produced      *prometheus.CounterVec // topic
 	producedBytes *prometheus.CounterVec // topic
@@ -21,7 +21,7 @@ type metrics struct {
 	consumedBytes *prometheus.CounterVec // topic
 
 	gaps            *prometheus.CounterVec // topic, kind
-	absentTopics    prometheus.Gauge
+	missingTopics   prometheus.Gauge
 	recreatedTopics *prometheus.CounterVec // topic
 
 	errors       *prometheus.CounterVec // op, reason
@@ -55,7 +55,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		gaps: f.CounterVec("trunkline_kafka_gaps_total",
 			"Times a log did not continue at the reader's offset: expired (deleted by retention), truncated (the log was cut), recreated (the topic was created again), damaged (a batch failed its checks twice), missing (offsets missing between two batches).",
 			"topic", "kind"),
-		absentTopics: f.Gauge("trunkline_kafka_topics_missing",
+		missingTopics: f.Gauge("trunkline_kafka_topics_missing",
 			"Topics that Trunkline needs and that Kafka does not have."),
 		recreatedTopics: f.CounterVec("trunkline_kafka_topics_recreated_total",
 			"Topics that were missing while the process ran, and that it has created again.", "topic"),
@@ -81,7 +81,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		m.produced.WithLabelValues(topic)
 		m.producedBytes.WithLabelValues(topic)
 		m.recreatedTopics.WithLabelValues(topic)
-		m.readMeter(topic)
+		m.newReadMeter(topic)
 
 		for _, kind := range gapKinds {
 			m.gaps.WithLabelValues(topic, string(kind))
@@ -104,7 +104,7 @@ func (m *metrics) initGroup(group string) {
 // readMeter counts the records and bytes of one reader.
 type readMeter struct{ records, bytes prometheus.Counter }
 
-func (m *metrics) readMeter(topic string) readMeter {
+func (m *metrics) newReadMeter(topic string) readMeter {
 	return readMeter{m.consumed.WithLabelValues(topic), m.consumedBytes.WithLabelValues(topic)}
 }
 

@@ -54,7 +54,7 @@ func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition)
 	lookups := make([]offsetsLookup, len(partitions))
 	queries, places := map[string][]partitionQuery{}, map[string][]int{} // by the leader's address
 	for i, p := range partitions {
-		name := c.topic(p.topic)
+		name := c.withPrefix(p.topic)
 		leader, err := c.leaders.leader(ctx, name, p.partition)
 		if err != nil {
 			lookups[i].err = err
@@ -93,7 +93,7 @@ func (l *offsetsLookup) await(ctx context.Context) (first, next int64, err error
 
 func (c *Cluster) listOffset(ctx context.Context, topic string, partition int,
 	timestamp int64) (offset int64, err error) {
-	name := c.topic(topic)
+	name := c.withPrefix(topic)
 	err = c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
 		offset, err = c.offsetLookups.get(ctx, leader.address,
 			partitionQuery{partitionKey{name, partition}, leader.epoch, timestamp})

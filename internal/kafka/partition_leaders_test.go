@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// Of two leaders of a partition the one with the higher epoch counts, whichever was reported last, unless it was
+// reported long ago: then the topic is another one.
 func TestABrokerThatIsBehindIsNotBelieved(t *testing.T) {
 	now := time.Now()
 	recent, old := now.Add(-time.Second), now.Add(-time.Hour)

@@ -45,7 +45,7 @@ func (p *Producer) choosePartitions(ctx context.Context, records []Record) ([]in
 // KeyPartition returns the partition of records with the key, for the topic's current
 // number of partitions. It queries a broker only about a topic that is not cached.
 func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (int, error) {
-	t, err := c.leaders.topic(ctx, c.topic(topic))
+	t, err := c.leaders.topic(ctx, c.withPrefix(topic))
 	if err != nil {
 		return 0, asFault(err, "counting partitions")
 	}
@@ -63,7 +63,7 @@ func (p *Producer) partitionCount(ctx context.Context, topic string) (int, error
 
 	backoff := retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 	for {
-		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
+		t, err := p.cluster.leaders.topic(ctx, p.cluster.withPrefix(topic))
 		if err == nil && len(t.partitions) > 0 {
 			return len(t.partitions), nil
 		}

@@ -73,7 +73,7 @@ func readProduceResponse(response []byte, targets ...produceTarget) []produceRes
 	// What the response does not mention has no answer.
 	unknown()
 
-	r := &wire.Reader{B: response}
+	r := &wire.FieldReader{B: response}
 	for range r.ArrayLen(6) {
 		topic := r.Text()
 		for range r.ArrayLen(30) {

@@ -15,11 +15,11 @@ import (
 )
 
 // deliver sends one batch and finishes the calls that wait for it.
-func (l *recordBuffer) deliver(b *batch) {
-	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
-	err := b.Compress(l.producer.cluster.cfg.Compression)
+func (rb *recordBuffer) deliver(b *batch) {
+	ctx, cancel := context.WithDeadline(rb.producer.ctx, b.deadline)
+	err := b.Compress(rb.producer.cluster.cfg.Compression)
 	if err == nil {
-		err = l.sendWithRetries(ctx, b)
+		err = rb.sendWithRetries(ctx, b)
 	}
 	cancel()
 
@@ -28,7 +28,7 @@ func (l *recordBuffer) deliver(b *batch) {
 		halves, unpackErr := b.split()
 		if unpackErr == nil {
 			for _, half := range halves {
-				l.deliver(half)
+				rb.deliver(half)
 			}
 			return
 		}
@@ -36,17 +36,17 @@ func (l *recordBuffer) deliver(b *batch) {
 		err = errors.Join(err, unpackErr)
 	}
 
-	m := l.producer.cluster.metrics
+	m := rb.producer.cluster.metrics
 	if err == nil {
-		l.seq.Advance(b.Records)
+		rb.seq.Advance(b.Records)
 		size := float64(b.Size())
-		m.produced.WithLabelValues(l.topic).Add(float64(b.Records))
-		m.producedBytes.WithLabelValues(l.topic).Add(size)
+		m.produced.WithLabelValues(rb.topic).Add(float64(b.Records))
+		m.producedBytes.WithLabelValues(rb.topic).Add(size)
 		m.batchRecords.Observe(float64(b.Records))
 		m.batchBytes.Observe(size)
 		m.produceTime.Observe(time.Since(b.startedAt).Seconds())
 	} else {
-		err = l.deliveryError(b, err)
+		err = rb.deliveryError(b, err)
 	}
 
 	offset := b.base
@@ -59,12 +59,12 @@ func (l *recordBuffer) deliver(b *batch) {
 
 	frame := b.Encoded
 	if !b.frameInUse {
-		l.producer.framePool.Put(&frame)
+		rb.producer.framePool.Put(&frame)
 	}
 }
 
 // deliveryError returns the error of a batch that could not be delivered.
-func (l *recordBuffer) deliveryError(b *batch, err error) error {
+func (rb *recordBuffer) deliveryError(b *batch, err error) error {
 	if !b.uncertain && outcomeOf(err) == outcomeRejected {
 		return asFault(err, "producing")
 	}
@@ -73,28 +73,28 @@ func (l *recordBuffer) deliveryError(b *batch, err error) error {
 		err = errors.Join(ErrOutcomeUnknown, err)
 		// The broker may or may not have counted this batch: the next ones start a new
 		// sequence.
-		l.seq = wire.ProducerState{ProducerID: -1}
+		rb.seq = wire.ProducerState{ProducerID: -1}
 	}
 
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
 }
 
 // sendWithRetries sends a batch until it is written, finally rejected, or ctx ends.
-func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
+func (rb *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 	backoff := retry.Backoff{First: 20 * time.Millisecond, Max: time.Second}
 	for {
-		if !retry.Sleep(ctx, time.Until(l.throttledUntil)) {
+		if !retry.Sleep(ctx, time.Until(rb.throttledUntil)) {
 			return ctx.Err()
 		}
 
-		err := l.sendOnce(ctx, b)
+		err := rb.sendOnce(ctx, b)
 		if err == nil {
 			return nil
 		}
 
-		l.producer.cluster.metrics.countError("produce", reasonLabel(err))
+		rb.producer.cluster.metrics.countError("produce", reasonLabel(err))
 		// Repeats are useless until the process restarts.
-		if l.producer.cluster.WriteFault() != nil {
+		if rb.producer.cluster.WriteFault() != nil {
 			return err
 		}
 
@@ -109,13 +109,13 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 			if b.uncertain {
 				return err
 			}
-			l.seq, b.sealed = wire.ProducerState{ProducerID: -1}, false
+			rb.seq, b.sealed = wire.ProducerState{ProducerID: -1}, false
 		case outcomeUndetermined:
 			b.uncertain = true
 			return err
 		case outcomeRetry:
 			if staleLeader(err) {
-				l.producer.cluster.leaders.markStale(l.producer.cluster.topic(l.topic), l.partition, l.leader)
+				rb.producer.cluster.leaders.markStale(rb.producer.cluster.withPrefix(rb.topic), rb.partition, rb.leader)
 			}
 		}
 
@@ -123,40 +123,40 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 			return err
 		}
 
-		l.producer.cluster.metrics.retries.Inc()
+		rb.producer.cluster.metrics.retries.Inc()
 	}
 }
 
 // sendOnce sends the batch once.
-func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
-	c := l.producer.cluster
-	if l.seq.ProducerID < 0 {
+func (rb *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
+	c := rb.producer.cluster
+	if rb.seq.ProducerID < 0 {
 		id, epoch, err := c.newProducerID(ctx)
 		if err != nil {
 			return fmt.Errorf("getting a producer id: %w", err)
 		}
-		l.seq = wire.ProducerState{ProducerID: id, Epoch: epoch}
+		rb.seq = wire.ProducerState{ProducerID: id, Epoch: epoch}
 	}
 
-	to := produceTarget{c.topic(l.topic), l.partition}
+	to := produceTarget{c.withPrefix(rb.topic), rb.partition}
 	leader, err := c.leaders.leader(ctx, to.topic, to.partition)
 	if err != nil {
 		return err
 	}
 
-	l.leader = leader
+	rb.leader = leader
 	if !b.sealed {
-		b.completeFrame(l.seq)
+		b.completeFrame(rb.seq)
 	}
 
-	a := l.producer.queueOf(leader.address).send(ctx, to, b)
+	a := rb.producer.queueOf(leader.address).send(ctx, to, b)
 	if a.err != nil {
 		// Never reset: a later attempt that was not sent does not undo an earlier one.
 		b.uncertain = b.uncertain || a.sent
 		return a.err
 	}
 
-	l.throttledUntil = time.Now().Add(a.result.throttle)
+	rb.throttledUntil = time.Now().Add(a.result.throttle)
 	c.clock.observe(a.result.sentAt, time.Now(), a.result.appendTime)
 	err = a.result.err
 	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||

@@ -180,11 +180,11 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 	defer p.mu.RUnlock()
 
 	for i := 0; i < len(records); {
-		l := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
+		rb := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
 		from := i
-		for i++; i < len(records) && partitions[i] == l.partition && records[i].Topic == l.topic; i++ {
+		for i++; i < len(records) && partitions[i] == rb.partition && records[i].Topic == rb.topic; i++ {
 		}
-		l.add(records[from:i], c)
+		rb.add(records[from:i], c)
 	}
 
 	return nil
@@ -230,11 +230,11 @@ func (p *Producer) Close(ctx context.Context) error {
 // produceCall is a Produce that waits for its records.
 type produceCall struct {
 	mu         sync.Mutex
-	unfinished int
+	unfinished int   // records that are neither written nor have failed
 	err        error // the first error; that of a record that is too large only if there is no other
 	appended   Appended
-	done       chan struct{}
-	release    func()
+	done       chan struct{} // closed when unfinished is 0
+	release    func()        // gives the buffer space of the call back
 }
 
 // finish records the outcome of some of the call's records, written at offset base;

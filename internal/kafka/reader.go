@@ -20,8 +20,8 @@ type Reader struct {
 	cluster       *Cluster
 	topic         string // base name
 	partition     int
-	prefixedTopic string // topic with prefix
-	compacted     bool
+	prefixedTopic string     // topic with prefix
+	compacted     bool       // see ReaderConfig.Compacted
 	topicID       TopicID    // zero: unknown
 	leader        leadership // of the last request
 	nextOffset    int64      // offset to read next
@@ -29,7 +29,7 @@ type Reader struct {
 	checkedEpoch  int32 // leader epoch for which the last record's epoch was checked
 	endOffset     int64 // of the log, as of the last response
 	backoff       retry.Backoff
-	failing       bool
+	failing       bool // the last request failed, and that was logged
 	meter         readMeter
 
 	sub        *subscription
@@ -77,11 +77,11 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 // OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
-		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.topic(cfg.Topic),
+		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.withPrefix(cfg.Topic),
 		compacted: cfg.Compacted,
 		topicID:   cfg.From.TopicID, nextOffset: cfg.From.Offset, checkedEpoch: UnknownEpoch, suspectOffset: -1,
 		backoff: retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
-		meter:   c.metrics.readMeter(cfg.Topic),
+		meter:   c.metrics.newReadMeter(cfg.Topic),
 		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
 	}
 	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)

@@ -18,7 +18,7 @@ func TestIdleIsOfWhatWasReturned(t *testing.T) {
 	f := &fetcher{subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{}}
 	s := &subscription{fetcher: f, wake: make(chan struct{}, 1), end: -1, listed: true}
 	f.subs[s.fetchKey] = s
-	r := &Reader{sub: s, compacted: true, meter: newMetrics(prometheus.NewRegistry(), nil).readMeter("t")}
+	r := &Reader{sub: s, compacted: true, meter: newMetrics(prometheus.NewRegistry(), nil).newReadMeter("t")}
 
 	answer := func(records int64) time.Time { // a response with records, or with none
 		part := &fetchedPartition{end: s.next.offset + records}

@@ -140,7 +140,7 @@ func (c *Cluster) request(ctx context.Context, address string, req kmsg.Request)
 
 // readResponse decodes the response to req; body starts after the correlation id.
 func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
-	r := &wire.Reader{B: body}
+	r := &wire.FieldReader{B: body}
 	if req.IsFlexible() {
 		r.Tags(nil)
 	}

@@ -21,8 +21,8 @@ import (
 // service is one Kafka that the suite runs against.
 type service struct {
 	config  kafka.Config
-	stamps  bool // honours LogAppendTime
-	restart func(t *testing.T)
+	stamps  bool               // honours LogAppendTime
+	restart func(t *testing.T) // restarts a broker; nil: it is not this test's own
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -75,10 +75,10 @@ func suite(t *testing.T, s service) {
 		{"what is produced is read back whole", roundTrip},
 		{"concurrent producers keep their order", order},
 		{"keys go where the Java client puts them", keys},
-		{"a record too large is refused before anything is sent", isTooLarge},
+		{"a record too large is refused before anything is sent", recordTooLarge},
 		{"records that fit their topic are stored beside one that does not", topicLimit},
 		{"a produce whose answer is lost is written once", lostAnswer},
-		{"a producer tells where its records are", outcomeAlreadyWritten},
+		{"a producer tells where its records are", producedOffsets},
 		{"an offset outside the log is an error", outside},
 		{"offsets are found by time", byTime},
 		{"the last record is found", lastRecord},
@@ -190,7 +190,7 @@ func absentTopic(t *testing.T, s service) {
 	}
 }
 
-func isTooLarge(t *testing.T, s service) {
+func recordTooLarge(t *testing.T, s service) {
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())

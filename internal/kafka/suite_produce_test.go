@@ -276,7 +276,7 @@ func restarts(t *testing.T, s service) {
 	}
 }
 
-func outcomeAlreadyWritten(t *testing.T, s service) {
+func producedOffsets(t *testing.T, s service) {
 	c := s.topic(t, 2)
 	one, two := c.NewProducer(kafka.ProducerConfig{}), c.NewProducer(kafka.ProducerConfig{BatchBytes: 2000})
 	for _, step := range []struct {

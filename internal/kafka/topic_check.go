@@ -59,7 +59,7 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 	}
 
 	replicas := c.cfg.ReplicationFactor
-	// The rule of new topics, see replicas.
+	// The rule of new topics, see newTopicReplicas.
 	if replicas == 0 {
 		replicas = min(wantedReplicas, brokers)
 	}
@@ -138,7 +138,7 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 	req := &kafkago.DescribeConfigsRequest{}
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
-			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.withPrefix(t),
 			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy,
 				configUncleanElection, configRetention},
 		})

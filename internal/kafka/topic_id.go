@@ -67,7 +67,7 @@ const topicIDMaxAge = 2 * time.Second
 func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
 	var id TopicID
 	err := withRetries(ctx, func() error {
-		t, err := c.leaders.freshTopic(ctx, c.topic(topic), topicIDMaxAge)
+		t, err := c.leaders.freshTopic(ctx, c.withPrefix(topic), topicIDMaxAge)
 		if err == nil {
 			id = t.id
 		}

@@ -91,7 +91,7 @@ func (c *Cluster) KeepTopics(ctx context.Context, specs []topics.Spec, create bo
 
 // MissingTopics returns the topics that were missing when KeepTopics last looked.
 func (c *Cluster) MissingTopics() []string {
-	missing := c.absentTopics.Load()
+	missing := c.lastMissingTopics.Load()
 	if missing == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (c *Cluster) MissingTopics() []string {
 }
 
 func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, create bool) error {
-	partitions, missing, err := c.countPartitions(ctx, specs)
+	partitions, missing, err := c.partitionsByTopic(ctx, specs)
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 	return nil
 }
 
-// countPartitions returns the numbers of partitions by topic, and the topics that do not exist.
-func (c *Cluster) countPartitions(ctx context.Context,
+// partitionsByTopic returns the numbers of partitions by topic, and the topics that do not exist.
+func (c *Cluster) partitionsByTopic(ctx context.Context,
 	specs []topics.Spec) (partitions map[string]int, missing []string, err error) {
 	names, base := make([]string, len(specs)), map[string]string{}
 	for i, s := range specs {
-		names[i] = c.topic(s.Name)
+		names[i] = c.withPrefix(s.Name)
 		base[names[i]] = s.Name
 	}
 
@@ -155,8 +155,8 @@ func (c *Cluster) countPartitions(ctx context.Context,
 }
 
 func (c *Cluster) setMissing(missing []string) {
-	c.absentTopics.Store(&missing)
-	c.metrics.absentTopics.Set(float64(len(missing)))
+	c.lastMissingTopics.Store(&missing)
+	c.metrics.missingTopics.Set(float64(len(missing)))
 }
 
 // recreateTopics creates the missing topics, with as many partitions as the topics that they follow or that
@@ -203,7 +203,7 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 
 	have := 0
 	err := withRetries(ctx, func() error {
-		t, err := c.leaders.refresh(ctx, c.topic(topic))
+		t, err := c.leaders.refresh(ctx, c.withPrefix(topic))
 		if err == nil {
 			have = len(t.partitions)
 		}
@@ -221,10 +221,10 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 	defer closeClient()
 
 	res, err := client.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
-		Topics: []kafkago.TopicPartitionsConfig{{Name: c.topic(topic), Count: int32(n)}},
+		Topics: []kafkago.TopicPartitionsConfig{{Name: c.withPrefix(topic), Count: int32(n)}},
 	})
 	if err == nil {
-		err = res.Errors[c.topic(topic)]
+		err = res.Errors[c.withPrefix(topic)]
 	}
 	if err != nil {
 		// Another node may already have added them.
@@ -252,7 +252,7 @@ func (c *Cluster) topicsByName(ctx context.Context) (map[string]TopicInfo, error
 }
 
 func (c *Cluster) createTopics(ctx context.Context, specs []topics.Spec) error {
-	replicas, err := c.replicas(ctx)
+	replicas, err := c.newTopicReplicas(ctx)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (c *Cluster) createTopics(ctx context.Context, specs []topics.Spec) error {
 // createTopic creates one topic and waits until the brokers have it. With two or more
 // replicas a record is acknowledged after two brokers have stored it.
 func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) error {
-	topic := kafkago.TopicConfig{Topic: c.topic(s.Name), NumPartitions: s.Partitions, ReplicationFactor: replicas}
+	topic := kafkago.TopicConfig{Topic: c.withPrefix(s.Name), NumPartitions: s.Partitions, ReplicationFactor: replicas}
 	for name, value := range s.Config {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
@@ -306,11 +306,11 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 // wantedReplicas is the default replication factor if there are enough brokers.
 const wantedReplicas = 3
 
-// replicas returns the replication factor of new topics: the setting, or else the
+// newTopicReplicas returns the replication factor of new topics: the setting, or else the
 // number of brokers in the cluster, at most wantedReplicas. It returns
 // fault.KindUnavailable while fewer brokers are known than configured: the start order of
 // brokers must not decide permanently how safe records are.
-func (c *Cluster) replicas(ctx context.Context) (int, error) {
+func (c *Cluster) newTopicReplicas(ctx context.Context) (int, error) {
 	if c.cfg.ReplicationFactor > 0 {
 		return c.cfg.ReplicationFactor, nil
 	}
@@ -367,7 +367,7 @@ func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) erro
 
 	backoff := retry.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
-		t, err := c.leaders.refresh(ctx, c.topic(topic))
+		t, err := c.leaders.refresh(ctx, c.withPrefix(topic))
 		if err == nil && len(t.partitions) >= n && haveLeaders(t.partitions) {
 			return nil
 		}

@@ -84,9 +84,9 @@ type warnings struct {
 }
 
 type warningCount struct {
-	periodStart time.Time // start of the period
-	logged      int       // written in the period
-	suppressed  int       // suppressed since the last one written
+	periodStart time.Time
+	logged      int // written in the period
+	suppressed  int // since the last one written
 }
 
 // maxCountedWarnings bounds the number of keys. Messages and routes are few constants; names may be many.
@@ -94,38 +94,38 @@ const maxCountedWarnings = 1000
 
 // allow reports whether a warning may be written, and how many were suppressed since the
 // last one.
-func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (w *warnings) allow(key string, now time.Time) (suppressed int, allowed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 
-	l := c.byKey[key]
-	if l == nil {
+	count := w.byKey[key]
+	if count == nil {
 		// Forgetting all is enough: a fault that lasts is written a few times more.
-		if len(c.byKey) >= maxCountedWarnings {
-			clear(c.byKey)
+		if len(w.byKey) >= maxCountedWarnings {
+			clear(w.byKey)
 		}
-		l = &warningCount{periodStart: now}
-		c.byKey[key] = l
+		count = &warningCount{periodStart: now}
+		w.byKey[key] = count
 	}
 
 	// A clock that was set back also starts a period.
-	age := now.Sub(l.periodStart)
+	age := now.Sub(count.periodStart)
 	if age >= Period || age < 0 {
 		// The last period was not full, or one passed without a warning: the fault was away.
-		if l.logged < Burst || age >= 2*Period || age < 0 {
-			l.logged = 0
+		if count.logged < Burst || age >= 2*Period || age < 0 {
+			count.logged = 0
 		} else { // the fault lasts: one warning from now on
-			l.logged = Burst - 1
+			count.logged = Burst - 1
 		}
-		l.periodStart = now
+		count.periodStart = now
 	}
 
-	if l.logged >= Burst {
-		l.suppressed++
+	if count.logged >= Burst {
+		count.suppressed++
 		return 0, false
 	}
 
-	l.logged++
-	suppressed, l.suppressed = l.suppressed, 0
+	count.logged++
+	suppressed, count.suppressed = count.suppressed, 0
 	return suppressed, true
 }

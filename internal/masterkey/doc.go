@@ -11,7 +11,7 @@
 // A sealed secret is bound to its location (table, account, version): moved elsewhere in
 // the database it cannot be unsealed.
 //
-// Table stores such secrets: it lists the keys they need and seals them again, in
+// SealedTable is a table of such secrets: it lists the keys they need and seals them again, in
 // batches, after Rotate has created the next key.
 //
 // It does not seal while its file cannot be read, because the secret could then be lost.

@@ -18,7 +18,7 @@ type Keyring struct {
 
 	mu    sync.Mutex
 	keys  keyList
-	stamp fileStamp // the file's when ring was read from it
+	stamp fileStamp // the file's when keys was read from it
 }
 
 // Open reads the keys. A file that does not exist yet gives an empty ring, which cannot
@@ -29,11 +29,11 @@ func Open(settings Settings) (*Keyring, error) {
 	}
 
 	if settings.Value != "" {
-		ring, err := parseKeys(splitKeys(string(settings.Value)))
+		keys, err := parseKeys(splitKeys(string(settings.Value)))
 		if err != nil {
 			return nil, err
 		}
-		return &Keyring{keys: ring}, nil
+		return &Keyring{keys: keys}, nil
 	}
 
 	if settings.File == "" {
@@ -72,21 +72,21 @@ func (k *Keyring) Require(ids ...string) error {
 
 // NewestID returns the id of the key that seals.
 func (k *Keyring) NewestID() (string, error) {
-	ring, err := k.current()
+	keys, err := k.current()
 	if err != nil {
 		return "", err
 	}
-	return ring.newest().id, nil
+	return keys.newest().id, nil
 }
 
 // Seal seals a secret for one location: table, account, version. Unseal needs every part
 // of the same location.
 func (k *Keyring) Seal(secret []byte, location ...string) (string, error) {
-	ring, err := k.current()
+	keys, err := k.current()
 	if err != nil {
 		return "", err
 	}
-	return ring.newest().encrypt(secret, location), nil
+	return keys.newest().encrypt(secret, location), nil
 }
 
 // Unseal opens a secret that Seal sealed for the same location.
@@ -117,7 +117,7 @@ func (k *Keyring) find(id string) (masterKey, bool) {
 	return found, ok
 }
 
-// current returns the ring of the file's current content.
+// current returns the keys of the file's current content.
 func (k *Keyring) current() (keyList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,11 +159,11 @@ func (k *Keyring) reloadIfChanged() error {
 		return nil
 	}
 
-	ring, err := readFile(k.file)
+	keys, err := readFile(k.file)
 	if err != nil {
 		return err
 	}
 
-	k.keys, k.stamp = ring, fileStamp{info.ModTime(), info.Size(), info}
+	k.keys, k.stamp = keys, fileStamp{info.ModTime(), info.Size(), info}
 	return nil
 }

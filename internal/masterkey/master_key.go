@@ -19,8 +19,8 @@ const keySize = 32
 // ciphertext and tag of AES-256-GCM.
 const (
 	sealedPrefix        = "mk1."
-	idLabel             = "trunkline master key id 1"
-	associatedDataLabel = "trunkline sealed secret 1"
+	idLabel             = "trunkline master key id 1" // what a key's fingerprint begins with, before hashing
+	associatedDataLabel = "trunkline sealed secret 1" // what the authenticated data begins with
 )
 
 // masterKey is one master key. Its bytes are kept only inside the cipher.
@@ -32,14 +32,14 @@ type masterKey struct {
 // keyList is the keys in their order, the newest last.
 type keyList []masterKey
 
-func (r keyList) newest() masterKey { return r[len(r)-1] }
+func (l keyList) newest() masterKey { return l[len(l)-1] }
 
-func (r keyList) find(id string) (masterKey, bool) {
-	i := slices.IndexFunc(r, func(k masterKey) bool { return k.id == id })
+func (l keyList) find(id string) (masterKey, bool) {
+	i := slices.IndexFunc(l, func(k masterKey) bool { return k.id == id })
 	if i < 0 {
 		return masterKey{}, false
 	}
-	return r[i], true
+	return l[i], true
 }
 
 // KeyID returns the id of the key of a sealed secret; "" if text is not one.

@@ -18,7 +18,7 @@ type SecretStore interface {
 
 // Rotation is the result of Rotate.
 type Rotation struct {
-	ID      string // the key that now seals everything
+	KeyID   string // id of the key that now seals everything
 	Resumed bool   // an unfinished rotation was finished; no key was created
 }
 
@@ -44,14 +44,14 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		return Rotation{}, err
 	}
 
-	result := Rotation{ID: newest, Resumed: len(old) > 0}
+	result := Rotation{KeyID: newest, Resumed: len(old) > 0}
 	if !result.Resumed {
 		// Nothing is under an old key, and a new one can only be added to the setting.
 		if !k.FromFile() {
 			return Rotation{}, errKeysFromSetting
 		}
 
-		result.ID, err = k.AddKey()
+		result.KeyID, err = k.AddKey()
 		if err != nil {
 			return Rotation{}, err
 		}
@@ -60,7 +60,7 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 	for range maxResealRounds {
 		for _, store := range stores {
 			if err := store.Reseal(ctx, progress); err != nil {
-				return result, fmt.Errorf("sealing under master key %s: %w", result.ID, err)
+				return result, fmt.Errorf("sealing under master key %s: %w", result.KeyID, err)
 			}
 		}
 
@@ -70,14 +70,14 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		case <-time.After(commitWait):
 		}
 
-		old, err = oldKeysInUse(ctx, result.ID, stores)
+		old, err = oldKeysInUse(ctx, result.KeyID, stores)
 		if err != nil {
 			return result, err
 		}
 
 		if len(old) == 0 {
 			// Another rotation may have added a newer key meanwhile: all secrets are under this one.
-			return result, k.RemoveUnused([]string{result.ID})
+			return result, k.RemoveUnused([]string{result.KeyID})
 		}
 	}
 

@@ -9,8 +9,8 @@ import (
 )
 
 // SealedTable is a SecretStore: a table with a sealed secret in each row. The secret's location
-// is the table's name and the row's key. A column master_key_id has the ID of every
-// secret, and is empty if nothing is sealed. Names are trusted.
+// is the table's name and the row's key. A column master_key_id has the id of the master
+// key that the row's secret is sealed under, and is empty if nothing is sealed. Names are trusted.
 type SealedTable struct {
 	DB      *sqldb.DB
 	Keyring *Keyring
@@ -80,8 +80,8 @@ func (t SealedTable) Reseal(ctx context.Context, progress func(done, total int))
 }
 
 type sealedRow struct {
-	key          []any
-	sealedSecret string
+	key          []any  // values of SealedTable.KeyColumns
+	sealedSecret string // as Keyring.Seal returned it
 }
 
 func (r sealedRow) location(table string) []string {

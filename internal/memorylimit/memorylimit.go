@@ -1,6 +1,6 @@
 // Package memorylimit makes the Go runtime obey the memory limit of the process's
-// container (cgroup version 1 or 2). It reads files once, at start; no goroutines, no
-// state.
+// container (cgroup version 1 or 2), and returns to the kernel the memory that only the
+// start of the process needed. It reads files once, at start; no goroutines, no state.
 package memorylimit
 
 import (
@@ -27,7 +27,7 @@ func Follow(root fs.FS, getenv func(string) string) (limit int64) {
 		return 0
 	}
 
-	container := Container(root)
+	container := ContainerLimit(root)
 	if container == 0 {
 		return 0
 	}
@@ -37,9 +37,9 @@ func Follow(root fs.FS, getenv func(string) string) (limit int64) {
 	return limit
 }
 
-// Container returns the memory limit of the process's container in bytes, the lowest of its
+// ContainerLimit returns the memory limit of the process's container in bytes, the lowest of its
 // cgroup and those above it; 0 if there is none.
-func Container(root fs.FS) int64 {
+func ContainerLimit(root fs.FS) int64 {
 	lowest := int64(0)
 	note := func(file string) {
 		content, err := fs.ReadFile(root, file)

@@ -44,7 +44,7 @@ func TestContainerReadsTheLimit(t *testing.T) {
 			"sys/fs/cgroup/memory.max": "-1"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Container(filesOf(tc.files)); got != tc.want {
+			if got := ContainerLimit(filesOf(tc.files)); got != tc.want {
 				t.Errorf("%d, want %d", got, tc.want)
 			}
 		})

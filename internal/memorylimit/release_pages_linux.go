@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseStart returns to the kernel what only the start needed: free memory of the heap, and the
+// ReleaseStartMemory returns to the kernel what only the start needed: free memory of the heap, and the
 // pages of the program's own file that were mapped meanwhile. Code that runs again is mapped again
 // from the page cache, in groups of pages around it. A server at rest keeps half as much resident.
-func ReleaseStart() error {
+func ReleaseStartMemory() error {
 	debug.FreeOSMemory()
 
 	program, err := os.Readlink("/proc/self/exe")

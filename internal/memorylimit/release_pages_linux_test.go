@@ -32,7 +32,7 @@ VmFlags: rd wr mr
 }
 
 func TestAProcessGoesOnAfterItsStartIsReleased(t *testing.T) {
-	err := ReleaseStart()
+	err := ReleaseStartMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

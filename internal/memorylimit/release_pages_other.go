@@ -4,8 +4,8 @@ package memorylimit
 
 import "runtime/debug"
 
-// ReleaseStart returns free memory of the heap to the kernel.
-func ReleaseStart() error {
+// ReleaseStartMemory returns free memory of the heap to the kernel.
+func ReleaseStartMemory() error {
 	debug.FreeOSMemory()
 	return nil
 }

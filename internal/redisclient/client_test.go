@@ -76,32 +76,6 @@ func TestOneNodeNamesTheOthersOfACluster(t *testing.T) {
 	}
 }
 
-// A node of a cluster knows only the subscribers of its own, which are at the master of the channel's slot.
-func TestEachQuestionCountsAllListenersOfACluster(t *testing.T) {
-	client := open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})
-	prefix := testservice.Prefix(t)
-	asking, err := redisclient.NewNodeQuestions(t.Context(), client, prefix+"replies:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asking.Close()
-
-	for _, channel := range []string{"a", "b", "c", "d"} {
-		heard := client.Subscribe(t.Context(), prefix+channel)
-		defer func() { _ = heard.Close() }()
-		if _, err := heard.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		for range 6 {
-			listeners, err := asking.Publish(t.Context(), prefix+channel, "?")
-			if listeners != 1 || err != nil {
-				t.Errorf("channel %s has %d listeners, want 1: %v", channel, listeners, err)
-			}
-		}
-	}
-}
-
 func TestTheClientFollowsAFailover(t *testing.T) {
 	sentinels := testservice.OwnRedisSentinel(t)
 	client := open(t, redisclient.Settings{Password: setting.Secret(sentinels.Password), Sentinel: redisclient.Sentinel{
@@ -208,43 +182,5 @@ func TestFilesAreReadAtOnce(t *testing.T) {
 	if _, err := redisclient.New(s, nil, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestInvalidSettingsAreRefused(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		want string // begins the problem; empty: none
-		s    redisclient.Settings
-	}{
-		{"nothing", "", redisclient.Settings{}},
-		{"a URL", "redis.address: want host:port", redisclient.Settings{Address: "redis://x"}},
-		{"a node without a port", "redis.cluster_addresses: want host:port",
-			redisclient.Settings{ClusterAddresses: []string{"a:1", "b"}}},
-		{"a server and a cluster", "redis.cluster_addresses: redis.address",
-			redisclient.Settings{Address: "a:1", ClusterAddresses: []string{"b:1"}}},
-		{"a server and Sentinels", "redis.sentinel.addresses: redis.address",
-			redisclient.Settings{Address: "a:1",
-				Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m"}}},
-		{"a database of a cluster", "redis.db: a Redis Cluster",
-			redisclient.Settings{ClusterAddresses: []string{"b:1"}, DB: 1}},
-		{"a negative database", "redis.db: must not be negative", redisclient.Settings{DB: -1}},
-		{"Sentinels without a master", "redis.sentinel.master: ",
-			redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}}}},
-		{"a master without Sentinels", "redis.sentinel.addresses: ",
-			redisclient.Settings{Sentinel: redisclient.Sentinel{Master: "m"}}},
-		{"Sentinels", "",
-			redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m", Username: "u",
-				Password: "p"}}},
-	} {
-		err := setting.Validate("redis", test.s)
-		if got := ""; err != nil {
-			got = err.Error()
-			if test.want == "" || !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
-				t.Errorf("%s: %s", test.name, got)
-			}
-		} else if test.want != "" {
-			t.Errorf("%s: taken", test.name)
-		}
 	}
 }

@@ -11,49 +11,49 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscribeTimeout bounds how long a NodeQuestions' subscription takes where the context has no deadline.
+// subscribeTimeout bounds how long the subscription of a NodeQuestion takes where the context has no deadline.
 const subscribeTimeout = 5 * time.Second
 
 var errUnsubscribed = errors.New("the subscription has ended")
 
-// NodeQuestions is a question of one node to others: it is published on a channel to which they Listen, and
+// NodeQuestion is a question of one node to others: it is published on a channel to which they Listen, and
 // they Reply on a channel that only this question has. Values travel as JSON.
-type NodeQuestions struct {
+type NodeQuestion struct {
 	ReplyTo string // the channel of the answers; it is part of the question
 
 	client  redis.UniversalClient
 	replies *redis.PubSub
 }
 
-// NewNodeQuestions subscribes to the answers of a question, on a channel with the prefix. The caller closes it.
-func NewNodeQuestions(ctx context.Context, client redis.UniversalClient, prefix string) (*NodeQuestions, error) {
-	a := &NodeQuestions{ReplyTo: prefix + uuid.NewString(), client: client}
+// NewNodeQuestion subscribes to the answers of a question, on a channel with the prefix. The caller closes it.
+func NewNodeQuestion(ctx context.Context, client redis.UniversalClient, prefix string) (*NodeQuestion, error) {
+	q := &NodeQuestion{ReplyTo: prefix + uuid.NewString(), client: client}
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(subscribeTimeout)
 	}
 
-	a.replies = client.Subscribe(ctx, a.ReplyTo)
-	_, err := a.replies.ReceiveTimeout(ctx, time.Until(deadline)) // from here on no answer is missed
+	q.replies = client.Subscribe(ctx, q.ReplyTo)
+	_, err := q.replies.ReceiveTimeout(ctx, time.Until(deadline)) // from here on no answer is missed
 	if err != nil {
-		_ = a.replies.Close()
+		_ = q.replies.Close()
 		return nil, fmt.Errorf("subscribing to answers: %w", err)
 	}
 
-	return a, nil
+	return q, nil
 }
 
 // Close ends the subscription.
-func (a *NodeQuestions) Close() { _ = a.replies.Close() }
+func (q *NodeQuestion) Close() { _ = q.replies.Close() }
 
 // Publish sends the question and returns how many nodes listen.
-func (a *NodeQuestions) Publish(ctx context.Context, channel string, question any) (listeners int64, err error) {
+func (q *NodeQuestion) Publish(ctx context.Context, channel string, question any) (listeners int64, err error) {
 	text, err := json.Marshal(question)
 	if err != nil {
 		return 0, err
 	}
 
-	server, err := serverOf(ctx, a.client, channel)
+	server, err := serverOf(ctx, q.client, channel)
 	if err == nil {
 		listeners, err = server.Publish(ctx, channel, text).Result()
 	}
@@ -76,12 +76,12 @@ func serverOf(ctx context.Context, client redis.UniversalClient, channel string)
 }
 
 // Next waits for the next answer. It returns the error of ctx if that ends first.
-func (a *NodeQuestions) Next(ctx context.Context, answer any) error {
+func (q *NodeQuestion) Next(ctx context.Context, answer any) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	// Channel returns the same channel at each call.
-	case message, ok := <-a.replies.Channel():
+	case message, ok := <-q.replies.Channel():
 		if !ok {
 			return errUnsubscribed
 		}

@@ -49,9 +49,9 @@ func AppendText(dst []byte, text string) []byte {
 	return AppendCell(dst, text)
 }
 
-// AppendNumber appends a cell with a phone number. A number of digits, "*" and "#",
+// AppendPhoneNumber appends a cell with a phone number. A number of digits, "*" and "#",
 // optionally after a "+", is unchanged, unlike with AppendText.
-func AppendNumber(dst []byte, text string) []byte {
+func AppendPhoneNumber(dst []byte, text string) []byte {
 	digits := strings.TrimPrefix(text, "+")
 	if digits != "" && strings.Trim(digits, "0123456789*#") == "" {
 		return AppendCell(dst, text)

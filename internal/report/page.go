@@ -63,8 +63,8 @@ type Filter struct {
 
 // Rows are the rows of a report, newest first.
 type Rows[R any] struct {
-	Read func(ctx context.Context, after Cursor, limit int) ([]R, error) // the next rows
-	At   func(*R) Cursor                                                 // behind a row
+	Read func(ctx context.Context, after Cursor, limit int) ([]R, error) // returns at most limit rows after the cursor
+	At   func(*R) Cursor                                                 // returns the cursor behind a row
 }
 
 // Page returns a page of the rows. Rows that arrive between two pages neither repeat nor hide others; newer ones are

@@ -20,10 +20,10 @@ type Queue[T any] struct {
 	Rest func(took time.Duration) time.Duration
 
 	mu      sync.Mutex
-	waiting []*Round[T]
+	waiting []*Round[T]   // that have not begun, the next one first
 	ended   chan struct{} // closed when the goroutine ends; nil: none runs
 
-	nextAt time.Time // of the next round; for the goroutine
+	nextAt time.Time // earliest time of the next round; only the goroutine uses it
 }
 
 // Round is what an item waits for.

@@ -42,12 +42,12 @@ type Config struct {
 
 // Checker checks the objects of its Config.
 type Checker struct {
-	cfg       Config
-	metrics   *metrics
-	log       *slog.Logger
-	startedAt time.Time
-	clock     stepDetector
-	faults    map[string]*lastingFault // by subject
+	cfg        Config
+	metrics    *metrics
+	log        *slog.Logger
+	startedAt  time.Time
+	clockSteps stepDetector
+	faults     map[string]*lastingFault // by subject: the name of a dependency, or what else a log line is about
 }
 
 // lastingFault is a fault that still lasts.

@@ -49,7 +49,7 @@ func (d *stepDetector) observe(wall time.Time, elapsed time.Duration) (change ti
 
 // checkClockStep logs a clock that was set by more than it drifts.
 func (c *Checker) checkClockStep(wall time.Time, elapsed time.Duration) {
-	change := c.clock.observe(wall, elapsed)
+	change := c.clockSteps.observe(wall, elapsed)
 	if change.Abs() >= skewLimit {
 		c.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", change)
 	}

@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// metrics show the state of all checks.
+// metrics show the state of all checks. The comment of a GaugeVec is its label.
 type metrics struct {
 	up     *prometheus.GaugeVec // dependency
 	skew   *prometheus.GaugeVec // against

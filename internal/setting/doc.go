@@ -13,7 +13,7 @@
 //		c.Must(s.QueueBytes >= 4<<10, "queue_bytes", "must be at least 4KiB, is %s", s.QueueBytes)
 //	}
 //
-// config/settings composes the groups and reads file, environment and flags. This
+// Package settings composes the groups and reads file, environment and flags. This
 // package opens nothing, keeps no state and starts no goroutine. It never prints
 // a secret.
 package setting

@@ -48,8 +48,8 @@ func (v Value) Kind() Kind {
 	return Text
 }
 
-// Secret reports whether the value must not be shown, and may come from a file.
-func (v Value) Secret() bool {
+// IsSecret reports whether the value must not be shown, and may come from a file.
+func (v Value) IsSecret() bool {
 	switch v.pointer.(type) {
 	case *Secret, *URL:
 		return true
@@ -57,8 +57,8 @@ func (v Value) Secret() bool {
 	return false
 }
 
-// List reports whether the value is a list.
-func (v Value) List() bool {
+// IsList reports whether the value is a list.
+func (v Value) IsList() bool {
 	switch v.pointer.(type) {
 	case *[]string, *[]netip.Prefix:
 		return true
@@ -69,7 +69,7 @@ func (v Value) List() bool {
 // SetText sets the value from one text; a list is comma-separated. After an
 // error the value must not be used.
 func (v Value) SetText(text string) error {
-	if !v.List() {
+	if !v.IsList() {
 		return v.Set([]string{text})
 	}
 

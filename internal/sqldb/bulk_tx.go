@@ -51,15 +51,15 @@ func (db *DB) BulkTx(ctx context.Context, fn func(*BulkTx) error) error {
 // CopyIn inserts n rows: with PostgreSQL's COPY, or with one prepared statement on
 // SQLite. row returns the values of the i-th row in the order of columns; they are used
 // before its next call. Names are trusted.
-func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+func (t *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	if n == 0 {
 		return nil
 	}
-	if l.conn == nil {
-		return l.insertRows(ctx, table, columns, n, row)
+	if t.conn == nil {
+		return t.insertRows(ctx, table, columns, n, row)
 	}
 
-	return l.conn.Raw(func(driverConn any) error {
+	return t.conn.Raw(func(driverConn any) error {
 		source := pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })
 		_, err := driverConn.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, source)
 		return err
@@ -67,14 +67,14 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 }
 
 // insertRows is CopyIn on SQLite.
-func (l *BulkTx) insertRows(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+func (t *BulkTx) insertRows(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	quoted := make([]string, len(columns))
 	placeholders := make([]string, len(columns))
 	for i, name := range columns {
 		quoted[i], placeholders[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
 	}
 
-	statement, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
+	statement, err := t.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
 		`) VALUES (`+strings.Join(placeholders, ", ")+`)`)
 	if err != nil {
 		return err

@@ -11,8 +11,6 @@ import (
 	"testing/fstest"
 )
 
-func contains(s, part string) bool { return strings.Contains(s, part) }
-
 func files(named ...string) fstest.MapFS {
 	fs := fstest.MapFS{}
 	for i := 0; i < len(named); i += 2 {

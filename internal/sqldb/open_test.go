@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -101,5 +102,31 @@ func TestOpeningWhatIsNoDatabaseFailsAtOnce(t *testing.T) {
 	_, err := Open(t.Context(), Config{Path: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(log.String(), waits) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "notadatabase")
+	if err := os.WriteFile(file, []byte("this is not a database, by any means"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, cfg := range map[string]Config{
+		"nothing":         {},
+		"another scheme":  {URL: "mysql://u:hunter2@localhost/x"},
+		"a bad URL":       {URL: "postgres://u:hunter2@localhost:notaport/x"},
+		"nobody there":    {URL: "postgres://u:hunter2@127.0.0.1:1/x"},
+		"another file":    {Path: file},
+		"a folder's path": {Path: t.TempDir()},
+	} {
+		db, err := Open(t.Context(), cfg)
+		if err == nil {
+			t.Errorf("%s was opened", name)
+			_ = db.Close()
+			continue
+		}
+		if contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the password is in the error: %v", name, err)
+		}
 	}
 }

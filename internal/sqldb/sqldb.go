@@ -42,7 +42,7 @@ type DB struct {
 	isPostgres bool
 	path       string // of SQLite's file; empty: PostgreSQL
 	log        *slog.Logger
-	writer     chan struct{} // SQLite: held by the process's one writing Tx
+	writer     chan struct{} // SQLite: full while a Tx of this process writes; nil: PostgreSQL
 }
 
 const (

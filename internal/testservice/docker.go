@@ -25,11 +25,11 @@ const (
 
 // image is a container to run with one port on loopback.
 type image struct {
-	name string
-	port int // in the container
-	host int // on the host
-	env  map[string]string
-	args []string
+	name          string
+	containerPort int // in the container
+	publishedPort int // port on the host
+	env           map[string]string
+	args          []string
 	// probe succeeds when the service answers on loopback
 	probe func(context.Context) error
 }
@@ -45,7 +45,7 @@ func dockerKafka(ctx context.Context, policy stopPolicy) (*service, error) {
 	port := ports[0]
 	address := hostPort(port)
 	return runImage(ctx, policy, address, image{
-		name: "apache/kafka:" + kafkaVersion(), port: port, host: port,
+		name: "apache/kafka:" + kafkaVersion(), containerPort: port, publishedPort: port,
 		env: map[string]string{
 			"KAFKA_NODE_ID":                                  "1",
 			"KAFKA_PROCESS_ROLES":                            "broker,controller",
@@ -76,7 +76,7 @@ func dockerRedis(ctx context.Context, policy stopPolicy) (*service, error) {
 	}
 	address := hostPort(ports[0])
 	return runImage(ctx, policy, address, image{
-		name: "redis:7", port: 6379, host: ports[0],
+		name: "redis:7", containerPort: 6379, publishedPort: ports[0],
 		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
 	})
 }
@@ -88,7 +88,7 @@ func dockerRabbitMQ(ctx context.Context, policy stopPolicy) (*service, error) {
 	}
 	address := hostPort(ports[0])
 	return runImage(ctx, policy, rabbitMQURL(address), image{
-		name: "rabbitmq:3", port: 5672, host: ports[0],
+		name: "rabbitmq:3", containerPort: 5672, publishedPort: ports[0],
 		probe: func(ctx context.Context) error { return probeAMQP(ctx, address) },
 	})
 }
@@ -101,7 +101,7 @@ func dockerPostgres(ctx context.Context, policy stopPolicy) (*service, error) {
 
 	serverURL := postgresURL(hostPort(ports[0]))
 	return runImage(ctx, policy, serverURL, image{
-		name: "postgres:15", port: 5432, host: ports[0],
+		name: "postgres:15", containerPort: 5432, publishedPort: ports[0],
 		env: map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres",
 			"POSTGRES_HOST_AUTH_METHOD": "trust"},
 		args:  []string{"postgres", "-c", "fsync=off", "-c", "max_connections=200"},
@@ -114,7 +114,7 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 		return nil, err
 	}
 
-	containerPort, err := network.ParsePort(strconv.Itoa(img.port))
+	containerPort, err := network.ParsePort(strconv.Itoa(img.containerPort))
 	if err != nil {
 		return nil, fmt.Errorf("naming the port of %s: %w", img.name, err)
 	}
@@ -130,7 +130,7 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 		testcontainers.WithExposedPorts(containerPort.String()),
 		testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 			host.PortBindings = network.PortMap{containerPort: {{
-				HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(img.host),
+				HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(img.publishedPort),
 			}}}
 		}),
 	)

@@ -34,12 +34,12 @@ type broker struct {
 
 // brokerSettings are the fields of server.properties.tmpl.
 type brokerSettings struct {
-	Node                         int
-	Client, Internal, Controller string // loopback addresses
-	Voters                       string
-	Data                         string
-	Replicas, InSync             int
-	SASL                         bool
+	Node                         int      // its node.id, from 1
+	Client, Internal, Controller string   // loopback addresses
+	Voters                       string   // of the quorum: id@address of each broker
+	Data                         string   // folder of the log
+	Replicas, InSync             int      // of a topic by default
+	SASL                         bool     // clients have to log in
 	Managed                      *managed // nil: without its listeners
 }
 

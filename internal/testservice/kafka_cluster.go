@@ -24,17 +24,17 @@ type Cluster struct {
 // KafkaCluster starts n brokers and returns when each lists all others.
 func KafkaCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
-	return newCluster(t, n, &Cluster{})
+	return newKafkaCluster(t, n, &Cluster{})
 }
 
 // SecureKafkaCluster is KafkaCluster with authentication by SCRAM-SHA-512 as the cluster's User,
 // without TLS.
 func SecureKafkaCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
-	return newCluster(t, n, &Cluster{User: "trunkline", Password: "only-for-tests"})
+	return newKafkaCluster(t, n, &Cluster{User: "trunkline", Password: "only-for-tests"})
 }
 
-func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
+func newKafkaCluster(t testing.TB, n int, c *Cluster) *Cluster {
 	t.Helper()
 	skipIfShort(t)
 	home, err := findKafkaHome(t.Context())

@@ -18,8 +18,8 @@ import (
 // ManagedKafka is an Apache Kafka for one test, with the listeners of managed clusters.
 type ManagedKafka struct {
 	CA     *CA
-	Mutual string // address: TLS, client certificate required
-	Token  string // address: TLS, OAUTHBEARER with the tokens of Sign
+	Mutual string // host:port of the listener that requires a client certificate
+	Token  string // host:port of the listener with TLS and OAUTHBEARER, for the tokens of Sign
 	signer *ecdsa.PrivateKey
 }
 

@@ -55,7 +55,7 @@ func launch(c command) (*process, error) {
 	}
 	defer log.Close()
 
-	kin, writeEnd, err := os.Pipe()
+	readEnd, writeEnd, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", c.name, err)
 	}
@@ -71,7 +71,7 @@ func launch(c command) (*process, error) {
 		Pdeathsig:  c.stopSignal,
 		Setpgid:    true, // a Ctrl-C of the terminal must not reach the server
 	}
-	p := &process{name: c.name, log: logPath, stopSignal: c.stopSignal, cmd: cmd, childrenPipe: kin,
+	p := &process{name: c.name, log: logPath, stopSignal: c.stopSignal, cmd: cmd, childrenPipe: readEnd,
 		done: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)

@@ -18,23 +18,23 @@ import (
 // Prefix.
 func RedisCluster(t testing.TB) []string {
 	t.Helper()
-	return strings.Split(openShared(t, sharedCluster).address, ",")
+	return strings.Split(openShared(t, sharedRedisCluster).address, ",")
 }
 
 func redisClusterKind() serviceKind {
-	return serviceKind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER",
-		[]startMethod{{"local install", localRedisCluster}}}
+	return serviceKind{name: "redis cluster", variable: "TRUNKLINE_TEST_REDIS_CLUSTER",
+		methods: []startMethod{{"local install", localRedisCluster}}}
 }
 
 const (
-	clusterNodes = 3
-	clusterSlots = 16384
+	redisClusterNodes = 3
+	redisClusterSlots = 16384
 )
 
 func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	var servers []*Server
 	stop := func() error { return closeServers(servers) }
-	busPorts, err := freeport.Find(clusterNodes)
+	busPorts, err := freeport.Find(redisClusterNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	}
 
 	for i, server := range servers {
-		if err := joinCluster(ctx, server, i, servers[0].Addr, busPorts[0]); err != nil {
+		if err := joinRedisCluster(ctx, server, i, servers[0].Addr, busPorts[0]); err != nil {
 			return nil, errors.Join(fmt.Errorf("making a Redis Cluster: %w", err), stop())
 		}
 	}
@@ -60,7 +60,7 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	// After all have joined: a node calls the cluster ok only when every slot has a master.
 	for _, server := range servers {
 		if err := server.proc.await(ctx,
-			func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
+			func(ctx context.Context) error { return probeRedisCluster(ctx, server.Addr) }); err != nil {
 			return nil, errors.Join(err, stop())
 		}
 	}
@@ -68,17 +68,17 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	return &service{address: strings.Join(addresses, ","), origin: servers[0].origin, stop: stop}, nil
 }
 
-// joinCluster assigns the node its slots and introduces it to the first node.
-func joinCluster(ctx context.Context, server *Server, n int, first string, firstBus int) error {
+// joinRedisCluster assigns the node its slots and introduces it to the first node.
+func joinRedisCluster(ctx context.Context, server *Server, n int, first string, firstBus int) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 
-	const slotsPerNode = clusterSlots/clusterNodes + 1
+	const slotsPerNode = redisClusterSlots/redisClusterNodes + 1
 	if err := client.ClusterAddSlotsRange(ctx, n*slotsPerNode,
-		min((n+1)*slotsPerNode, clusterSlots)-1).Err(); err != nil {
+		min((n+1)*slotsPerNode, redisClusterSlots)-1).Err(); err != nil {
 		return err
 	}
 
@@ -91,7 +91,7 @@ func joinCluster(ctx context.Context, server *Server, n int, first string, first
 	return client.Do(ctx, "CLUSTER", "MEET", host, port, firstBus).Err()
 }
 
-func probeCluster(ctx context.Context, address string) error {
+func probeRedisCluster(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
@@ -104,7 +104,7 @@ func probeCluster(ctx context.Context, address string) error {
 	}
 
 	if !strings.Contains(info, "cluster_state:ok") ||
-		!strings.Contains(info, fmt.Sprint("cluster_known_nodes:", clusterNodes)) {
+		!strings.Contains(info, fmt.Sprint("cluster_known_nodes:", redisClusterNodes)) {
 		return fmt.Errorf("the cluster is not complete: %s", info)
 	}
 

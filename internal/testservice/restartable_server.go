@@ -13,11 +13,11 @@ type Server struct {
 	Addr string // host:port
 	URL  string
 
-	origin  string
-	dir     string
+	origin  string // path of its program
+	dir     string // its data and its log, removed by close
 	command command
-	probe   func(context.Context) error
-	proc    *process
+	probe   func(context.Context) error // returns nil when it answers
+	proc    *process                    // nil before launch
 }
 
 // Kill kills the server with SIGKILL.

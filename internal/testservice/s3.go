@@ -27,7 +27,8 @@ const (
 const s3BuildTimeout = 8 * time.Minute // the first build compiles the server on a busy machine
 
 func s3Kind() serviceKind {
-	return serviceKind{"s3", "TRUNKLINE_TEST_S3", []startMethod{{"built from .ci/s3", localS3}}}
+	return serviceKind{name: "s3", variable: "TRUNKLINE_TEST_S3",
+		methods: []startMethod{{"built from .ci/s3", localS3}}}
 }
 
 func localS3(ctx context.Context, _ stopPolicy) (*service, error) {

@@ -14,7 +14,7 @@ import (
 // service is a running, shared service.
 type service struct {
 	address string // value of its environment variable
-	origin  string
+	origin  string // image, or path of the program, for the message that tells the choice
 	stop    func() error
 }
 
@@ -26,7 +26,7 @@ type serviceKind struct {
 }
 
 type startMethod struct {
-	name  string
+	name  string // in messages
 	start func(context.Context, stopPolicy) (*service, error)
 }
 
@@ -39,34 +39,34 @@ const (
 )
 
 func kafkaKind() serviceKind {
-	return serviceKind{"kafka", "TRUNKLINE_TEST_KAFKA",
-		[]startMethod{{"Docker", dockerKafka}, {"local install", localKafka}}}
+	return serviceKind{name: "kafka", variable: "TRUNKLINE_TEST_KAFKA",
+		methods: []startMethod{{"Docker", dockerKafka}, {"local install", localKafka}}}
 }
 
 func redisKind() serviceKind {
-	return serviceKind{"redis", "TRUNKLINE_TEST_REDIS",
-		[]startMethod{{"Docker", dockerRedis}, {"local install", localRedis}}}
+	return serviceKind{name: "redis", variable: "TRUNKLINE_TEST_REDIS",
+		methods: []startMethod{{"Docker", dockerRedis}, {"local install", localRedis}}}
 }
 
 func postgresKind() serviceKind {
-	return serviceKind{"postgres", "TRUNKLINE_TEST_POSTGRES",
-		[]startMethod{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
+	return serviceKind{name: "postgres", variable: "TRUNKLINE_TEST_POSTGRES",
+		methods: []startMethod{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
 }
 
 func rabbitMQKind() serviceKind {
-	return serviceKind{"rabbitmq", "TRUNKLINE_TEST_AMQP",
-		[]startMethod{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
+	return serviceKind{name: "rabbitmq", variable: "TRUNKLINE_TEST_AMQP",
+		methods: []startMethod{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
 }
 
 // The shared services live as long as the test binary, because its tests have no common end;
 // hence these globals.
 var (
-	sharedKafka    = openOnce(kafkaKind())
-	sharedRedis    = openOnce(redisKind())
-	sharedCluster  = openOnce(redisClusterKind())
-	sharedPostgres = openOnce(postgresKind())
-	sharedRabbitMQ = openOnce(rabbitMQKind())
-	sharedS3       = openOnce(s3Kind())
+	sharedKafka        = openOnce(kafkaKind())
+	sharedRedis        = openOnce(redisKind())
+	sharedRedisCluster = openOnce(redisClusterKind())
+	sharedPostgres     = openOnce(postgresKind())
+	sharedRabbitMQ     = openOnce(rabbitMQKind())
+	sharedS3           = openOnce(s3Kind())
 )
 
 func openOnce(k serviceKind) func() (*service, error) {

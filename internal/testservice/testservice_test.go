@@ -4,9 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,24 +136,6 @@ func TestSharedRabbitMQAnswers(t *testing.T) {
 	}
 }
 
-func TestOwnServerLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	var process, dir string
-	t.Run("runs", func(t *testing.T) {
-		server := OwnPostgres(t)
-		process, dir = filepath.Join("/proc", strconv.Itoa(server.proc.pid())), server.dir
-		if _, err := os.Stat(process); err != nil {
-			t.Fatal(err)
-		}
-	})
-
-	for _, gone := range []string{process, dir} {
-		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is still there (%v)", gone, err)
-		}
-	}
-}
-
 func TestPrefixFitsATopicNameAndIsUnique(t *testing.T) {
 	legal := regexp.MustCompile(`^[a-z0-9-]{1,50}$`)
 	t.Run("Ünusual/Näme with spaces, "+strings.Repeat("long", 50), func(t *testing.T) {
@@ -164,32 +144,4 @@ func TestPrefixFitsATopicNameAndIsUnique(t *testing.T) {
 			t.Fatalf("%q, %q", one, two)
 		}
 	})
-}
-
-func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
-	parent := t.TempDir()
-	t.Setenv("TMPDIR", parent)
-	used, err := newFolder("redis")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	gone := filepath.Join(parent, folderPrefix+"redis-1")
-	kept := []string{used, filepath.Join(parent, "trunkline-test-other"), filepath.Join(parent, "redis-1")}
-	for _, dir := range append(kept, gone) {
-		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	removeStaleFolders(parent)
-	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there (%v)", gone, err)
-	}
-
-	for _, dir := range kept {
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
-	}
 }

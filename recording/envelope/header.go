@@ -19,9 +19,9 @@ type Header struct {
 	Suite       Suite
 	AccountID   string
 	RecordingID string
-	ContentType string    // of the upload, may be ""
-	Created     time.Time // milliseconds, UTC
-	commitment  [keySize]byte
+	ContentType string        // of the upload, may be ""
+	Created     time.Time     // milliseconds, UTC
+	commitment  [keySize]byte // derived from the data key, which it binds to the core
 
 	// The key block.
 	KeyID           string
@@ -29,7 +29,7 @@ type Header struct {
 	Iterations      uint32         // of PBKDF2
 	Salt            [saltSize]byte // the recording's own
 	saltFingerprint [fingerprintSize]byte
-	wrappedKey      [wrappedKeySize]byte
+	wrappedKey      [wrappedKeySize]byte // the data key, sealed under one that the root and Salt give
 }
 
 const (

@@ -77,3 +77,21 @@ func chunksOf(b []byte) iter.Seq[[]byte] {
 		}
 	}
 }
+
+func testHeader(t testing.TB, whole []byte) *Header {
+	t.Helper()
+	h, err := Inspect(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func chunkOverhead(t testing.TB, suite Suite) int {
+	t.Helper()
+	c, err := suite.newCipher(new([keySize]byte))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.overhead()
+}

@@ -34,6 +34,7 @@ const (
 	labelMAC    = "trunkline recording 1 HMAC-SHA-256"
 )
 
+// subkey derives a key for the purpose of a label from a recording's data key, here and elsewhere dek.
 func subkey(dek *[keySize]byte, label string) (key [keySize]byte, err error) {
 	derived, err := hkdf.Key(sha256.New, dek[:], nil, label, keySize)
 	if err != nil {

@@ -78,10 +78,10 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 type openingWriter struct {
 	dst io.Writer
 	*opener
-	fullLen int // bytes of a sealed chunk that is not the last
-	index   uint64
-	size    int64
-	err     error // the first failure
+	fullLen int    // bytes of a sealed chunk that is not the last
+	index   uint64 // of the next chunk
+	size    int64  // bytes of audio written
+	err     error  // the first failure
 
 	*buffers
 	bufferedBytes int // bytes in sealed: up to a full chunk, which may be the last

@@ -17,7 +17,7 @@ type RootCache struct {
 	macKey   [keySize]byte // random, so that cache keys are useless outside this process
 
 	mu       sync.Mutex
-	useCount uint64
+	useCount uint64 // uses of roots so far; the last one of a root is its lastUse
 	roots    map[cacheKey]*cachedRoot
 	deriving map[cacheKey]chan struct{} // closed when the derivation has ended, with or without an error
 }

@@ -53,9 +53,9 @@ type Writer struct {
 	header *Header
 	cipher chunkCipher
 	aad    *chunkAAD
-	index  uint64
-	size   int64
-	err    error // the first failure; every later call returns it
+	index  uint64 // of the next chunk
+	size   int64  // bytes of audio sealed
+	err    error  // the first failure; every later call returns it
 
 	// A chunk is sealed only when it is known whether it is the last, so up to one full
 	// chunk is buffered; ReadFrom reads one byte more to detect the end.

@@ -72,7 +72,7 @@ func appendAbandonedCSV(to []byte, a *Abandoned) []byte {
 	for _, text := range [...]string{a.AccountID, a.QueueID, a.CallID, a.InteractionID} {
 		to = append(report.AppendText(to, text), ',')
 	}
-	to = append(report.AppendNumber(to, a.Caller), ',')
+	to = append(report.AppendPhoneNumber(to, a.Caller), ',')
 	for _, n := range [...]int64{a.EnteredAt, a.AbandonedAt, a.WaitMS} {
 		to = append(strconv.AppendInt(to, n, 10), ',')
 	}

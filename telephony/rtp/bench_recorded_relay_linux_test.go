@@ -71,7 +71,7 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 	}
 
 	service, err := recording.New(b.Context(), recording.DefaultSettings(), recording.Deps{
-		DB: db, Store: store, TakesDir: filepath.Join(folder, "takes"), Keys: benchAccount{}, Publisher: benchAccount{},
+		DB: db, Store: store, LiveDir: filepath.Join(folder, "takes"), Keys: benchAccount{}, Publisher: benchAccount{},
 		Policies: benchAccount{},
 		Audit:    audittest.New(b, db), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})

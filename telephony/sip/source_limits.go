@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"trunkline/internal/addressprefix"
+	"trunkline/internal/limitprefix"
 )
 
 // sourceLimiter limits the load from untrusted addresses, and the bytes sent to them. It is called for each
@@ -25,7 +25,7 @@ type sourceLimiter struct {
 	provenFor       time.Duration // how long an address counts as proven
 
 	mu        sync.Mutex
-	sources   map[netip.Prefix]*sourceState // by the prefixes of addressprefix
+	sources   map[netip.Prefix]*sourceState // by the prefixes of limitprefix
 	lastSweep time.Time
 	// provenUntil has the UDP addresses that receive our messages, and until when that is assumed.
 	provenUntil map[netip.AddrPort]time.Time
@@ -95,7 +95,7 @@ func (g *sourceLimiter) admitDatagram(from netip.AddrPort, data []byte) bool {
 
 // findSource returns the state of an address that has sent something, or nil. The caller holds mu.
 func (g *sourceLimiter) findSource(addr netip.Addr) *sourceState {
-	host, _ := addressprefix.OfIP(addr)
+	host, _ := limitprefix.OfIP(addr)
 	s := g.sources[host]
 	if s != nil {
 		return s
@@ -219,14 +219,14 @@ func (g *sourceLimiter) markProven(addr netip.AddrPort) {
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
 // one host may use all addresses of its network.
 func (g *sourceLimiter) admitSource(addr netip.Addr, now time.Time) bool {
-	host, site := addressprefix.OfIP(addr)
+	host, site := limitprefix.OfIP(addr)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.removeIdleSources(now)
 	if !g.findOrAddSource(host, 1, now).limiter.AllowN(now, 1) {
 		return false
 	}
-	return !site.IsValid() || g.findOrAddSource(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
+	return !site.IsValid() || g.findOrAddSource(site, limitprefix.SiteFactor, now).limiter.AllowN(now, 1)
 }
 
 // removeIdleSources removes the idle sources. The caller holds mu.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/addressprefix"
+	"trunkline/internal/limitprefix"
 )
 
 // streamListener is a TCP or TLS listener that limits open connections, in total and per address, and the
@@ -29,7 +29,7 @@ type streamListener struct {
 
 	mu         sync.Mutex
 	openConns  map[*streamConn]struct{}
-	perNetwork map[netip.Prefix]int // open connections, by the prefixes of addressprefix
+	perNetwork map[netip.Prefix]int // open connections, by the prefixes of limitprefix
 }
 
 const (
@@ -107,9 +107,9 @@ func (l *streamListener) admit(conn *streamConn) bool {
 	defer l.mu.Unlock()
 
 	limit := max(l.maxConnections/perAddressDivisor, 1)
-	host, site := addressprefix.OfIP(conn.remoteIP)
+	host, site := limitprefix.OfIP(conn.remoteIP)
 	if len(l.openConns) >= l.maxConnections || l.perNetwork[host] >= limit ||
-		site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
+		site.IsValid() && l.perNetwork[site] >= limitprefix.SiteFactor*limit {
 		return false
 	}
 
@@ -127,7 +127,7 @@ func (l *streamListener) forget(conn *streamConn) {
 	defer l.mu.Unlock()
 
 	delete(l.openConns, conn)
-	host, site := addressprefix.OfIP(conn.remoteIP)
+	host, site := limitprefix.OfIP(conn.remoteIP)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
 		l.perNetwork[network]--
 		if l.perNetwork[network] <= 0 {

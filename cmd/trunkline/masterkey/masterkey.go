@@ -43,7 +43,7 @@ restart the nodes, then run this command: it seals everything under the last key
 					text = "an interrupted rotation is finished: " + text
 				}
 
-				_, err = fmt.Fprintf(p.Out, text, done.ID)
+				_, err = fmt.Fprintf(p.Out, text, done.KeyID)
 				return err
 			})
 		},

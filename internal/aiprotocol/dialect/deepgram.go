@@ -10,8 +10,8 @@ import (
 
 func deepgramProtocol() Protocol {
 	return Protocol{
-		Name: DeepgramAgent, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, BinaryAudio: true, Requests: true,
-		TakesSecret: true, TakesSession: true,
+		Name: DeepgramAgent, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, BinaryAudio: true,
+		RequestsWithoutOptIn: true, TakesSecret: true, TakesSession: true,
 		Prepare: func(c Config, address string, header http.Header) string {
 			if c.Secret != "" && header.Get("Authorization") == "" {
 				header.Set("Authorization", "Token "+c.Secret)
@@ -25,10 +25,10 @@ func deepgramProtocol() Protocol {
 // deepgramDialect is Deepgram's Voice Agent.
 type deepgramDialect struct {
 	config Config
-	out    aiprotocol.Message
+	out    aiprotocol.Message // what Decode has returned last
 
-	mu           sync.Mutex
-	callID, name string // of the last function
+	mu                           sync.Mutex
+	functionCallID, functionName string // of the last function that the model called; not of a phone call
 }
 
 // AppendAudio implements Dialect.
@@ -64,8 +64,8 @@ func (d *deepgramDialect) encodeSettings(send Send) {
 // encodeOutput sends the result of the last function.
 func (d *deepgramDialect) encodeOutput(reason string, send Send) {
 	d.mu.Lock()
-	id, name := d.callID, d.name
-	d.callID = ""
+	id, name := d.functionCallID, d.functionName
+	d.functionCallID = ""
 	d.mu.Unlock()
 	if id != "" {
 		sendJSON(send, map[string]any{"type": "FunctionCallResponse", "id": id, "name": name,
@@ -99,7 +99,7 @@ func (d *deepgramDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	case "Error", "Warning":
 		description, _ := v[2].Text()
 		code, _ := v[3].Text()
-		d.out = aiprotocol.Message{Event: aiprotocol.EventProblem, Refusal: problemText(code, description)}
+		d.out = aiprotocol.Message{Event: aiprotocol.EventVendorError, Refusal: vendorErrorText(code, description)}
 		return &d.out, nil
 	}
 
@@ -119,7 +119,7 @@ func (d *deepgramDialect) decodeFunctions(list jsonscan.Value) (*aiprotocol.Mess
 		name, _ := v[1].Text()
 		arguments, _ := v[2].Text()
 		d.mu.Lock()
-		d.callID, d.name = string(id), string(name)
+		d.functionCallID, d.functionName = string(id), string(name)
 		d.mu.Unlock()
 
 		d.out = requestOf(string(name), arguments)

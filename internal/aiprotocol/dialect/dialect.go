@@ -25,16 +25,16 @@ type Config struct {
 
 // Protocol describes a dialect.
 type Protocol struct {
-	Name        string
-	Encodings   []string // that it has, as in aiprotocol.Format
-	BinaryAudio bool     // audio is in binary frames, in both directions
-	Requests    bool     // the provider may send more than audio without having opted in
+	Name                 string
+	Encodings            []string // that it has, as in aiprotocol.Format
+	BinaryAudio          bool     // audio is in binary frames, in both directions
+	RequestsWithoutOptIn bool     // the provider may send more than audio without having opted in
 	// CloseEndsCall means that a provider that closes the connection normally has ended its part of the
 	// call. Otherwise the session connects again.
 	CloseEndsCall bool
 	Listens       bool // Config.Listens may be set
-	TakesSecret   bool
-	TakesSession  bool
+	TakesSecret   bool // Config.Secret may be set
+	TakesSession  bool // Config.Session may be set
 
 	// Prepare returns the address of the handshake and sets the headers that the protocol needs.
 	Prepare func(c Config, address string, header http.Header) string

@@ -186,34 +186,6 @@ func play(t *testing.T, p Protocol) []byte {
 	return lines.Bytes()
 }
 
-// TestTwiliosSignature compares with what twilio-python 9 (RequestValidator.compute_signature) gives for it:
-// HMAC-SHA1 of address and token, in base64.
-func TestTwiliosSignature(t *testing.T) {
-	header := http.Header{}
-	signTwilio(Config{Secret: "12345"}, "wss://myapp.com/media", header)
-	if got := header.Get("X-Twilio-Signature"); got != "0R/oWJvDLic1/p7iG6VRvNkje8M=" {
-		t.Errorf("signed %s", got)
-	}
-	if len(TwilioCallSID("s")) != 34 || TwilioCallSID("s") == TwilioCallSID("t") {
-		t.Errorf("sid %s", TwilioCallSID("s"))
-	}
-}
-
-func TestTheModelIsInTheAddressOnce(t *testing.T) {
-	c := Config{Session: []byte(`{"model":"gpt realtime"}`)}
-	for address, want := range map[string]string{
-		"wss://api.openai.com/v1/realtime":              "wss://api.openai.com/v1/realtime?model=gpt+realtime",
-		"wss://api.openai.com/v1/realtime?model=other":  "wss://api.openai.com/v1/realtime?model=other",
-		"wss://x.openai.azure.com/openai/v1/realtime?a": "wss://x.openai.azure.com/openai/v1/realtime?a=&model=gpt+realtime",
-	} {
-		header := http.Header{"Authorization": {"Bearer own"}}
-		c.Secret = "sk"
-		if got := prepareOpenAI(c, address, header); got != want || header.Get("Authorization") != "Bearer own" {
-			t.Errorf("%s: got %s, %v", address, got, header)
-		}
-	}
-}
-
 func TestAnAudioFrameAllocatesNothing(t *testing.T) {
 	for _, p := range Protocols() {
 		c := conversations[p.Name].config

@@ -13,10 +13,10 @@ import (
 
 func openAIProtocol() Protocol {
 	return Protocol{
-		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, Requests: true, TakesSecret: true,
-		TakesSession: true,
-		Prepare:      prepareOpenAI,
-		New:          func(c Config) Dialect { return &openAIDialect{config: c} },
+		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, RequestsWithoutOptIn: true,
+		TakesSecret: true, TakesSession: true,
+		Prepare: prepareOpenAI,
+		New:     func(c Config) Dialect { return &openAIDialect{config: c} },
 	}
 }
 
@@ -45,16 +45,16 @@ func prepareOpenAI(c Config, address string, header http.Header) string {
 // openAIDialect is OpenAI's Realtime API over WebSocket.
 type openAIDialect struct {
 	config Config
-	audio  []byte // decoded audio
-	out    aiprotocol.Message
+	audio  []byte             // decoded audio
+	out    aiprotocol.Message // what Decode has returned last
 
-	mu            sync.Mutex
-	item          string        // that the last audio belongs to
-	started       time.Duration // position in the received audio at which it began
-	received      time.Duration // audio of the connection
-	dropped       time.Duration // of it, by clears
-	truncatedItem string        // an item that was truncated: the rest of it is not played
-	callID        string        // of the last function
+	mu             sync.Mutex
+	item           string        // that the last audio belongs to
+	started        time.Duration // position in the received audio at which it began
+	received       time.Duration // audio of the connection
+	dropped        time.Duration // of it, by clears
+	truncatedItem  string        // an item that was truncated: the rest of it is not played
+	functionCallID string        // of the last function that the model called; not of a phone call
 }
 
 // AppendAudio implements Dialect.
@@ -127,8 +127,8 @@ func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 // encodeOutput sends the result of the last function, and has the model go on.
 func (o *openAIDialect) encodeOutput(reason string, send Send) {
 	o.mu.Lock()
-	id := o.callID
-	o.callID = ""
+	id := o.functionCallID
+	o.functionCallID = ""
 	o.mu.Unlock()
 
 	if id == "" {
@@ -172,7 +172,7 @@ func (o *openAIDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 		openAIItemKeys.ScanObject(v[4], inner[:])
 		message, _ := inner[5].Text()
 		code, _ := inner[6].Text()
-		o.out = aiprotocol.Message{Event: aiprotocol.EventProblem, Refusal: problemText(code, message)}
+		o.out = aiprotocol.Message{Event: aiprotocol.EventVendorError, Refusal: vendorErrorText(code, message)}
 		return &o.out, nil
 	}
 
@@ -217,7 +217,7 @@ const maxIdleAudioBytes = 64 << 10
 
 // duration returns how long so many bytes of audio last; opus is none of the formats.
 func duration(f aiprotocol.Format, bytes int) time.Duration {
-	return time.Duration(bytes) * aiprotocol.Frame / time.Duration(f.FrameBytes())
+	return time.Duration(bytes) * aiprotocol.FrameDuration / time.Duration(f.FrameBytes())
 }
 
 // decodeItem decodes a function that the model has called completely.
@@ -230,15 +230,15 @@ func (o *openAIDialect) decodeItem(v *[7]jsonscan.Value) (*aiprotocol.Message, e
 	name, _ := v[3].Text()
 	arguments, _ := v[4].Text()
 	o.mu.Lock()
-	o.callID = string(id)
+	o.functionCallID = string(id)
 	o.mu.Unlock()
 
 	o.out = requestOf(string(name), arguments)
 	return &o.out, nil
 }
 
-// problemText returns what a vendor says about an error.
-func problemText(code, message []byte) string {
+// vendorErrorText returns what a vendor says about an error.
+func vendorErrorText(code, message []byte) string {
 	text := string(code)
 	if len(message) > 0 && text != "" {
 		text += ": "

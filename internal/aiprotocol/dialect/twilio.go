@@ -16,8 +16,8 @@ import (
 
 func twilioProtocol() Protocol {
 	return Protocol{
-		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, Listens: true,
-		TakesSecret: true, TakesSession: true,
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, RequestsWithoutOptIn: true, CloseEndsCall: true,
+		Listens: true, TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
 			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true, Listens: c.Listens}}
@@ -73,7 +73,7 @@ func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) [
 	dst = strconv.AppendInt(dst, *chunks+1, 10)
 	dst = append(dst, `","timestamp":"`...)
 	// Of the first frame it is 0, although chunks count from 1.
-	dst = strconv.AppendInt(dst, *chunks*aiprotocol.Frame.Milliseconds(), 10)
+	dst = strconv.AppendInt(dst, *chunks*aiprotocol.FrameDuration.Milliseconds(), 10)
 	dst = append(dst, `","payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
 	*chunks++
@@ -163,7 +163,8 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 
 	start, err := json.Marshal(twilioStart{
 		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: tracks,
-		MediaFormat: twilioMedia{"audio/x-mulaw", s.Media.SampleRate, 1}, Parameters: parameters,
+		MediaFormat: twilioMedia{Encoding: "audio/x-mulaw", SampleRate: s.Media.SampleRate, Channels: 1},
+		Parameters:  parameters,
 	})
 	if err != nil { // strings and what was decoded from JSON: cannot fail
 		start = []byte(`{}`)

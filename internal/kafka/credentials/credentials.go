@@ -22,7 +22,7 @@ type Login func(context.Context) (sasl.Mechanism, error)
 // tokenRequestTimeout bounds a token request.
 const tokenRequestTimeout = 5 * time.Second
 
-// New returns nil if no mechanism is configured. Its error names the setting that
+// New returns the login of the settings, nil if no mechanism is configured. Its error names the setting that
 // cannot be used.
 func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	switch s.Mechanism {

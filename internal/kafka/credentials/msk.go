@@ -36,7 +36,7 @@ func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, e
 		// With the credentials that were just retrieved, so that the expiry below is theirs.
 		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region,
 			credentials.StaticCredentialsProvider{Value: awsCredentials})
-		token := bearerToken{text, requestedAt, time.UnixMilli(expiresMillis)}
+		token := bearerToken{text: text, requestedAt: requestedAt, expiresAt: time.UnixMilli(expiresMillis)}
 		if awsCredentials.CanExpire && awsCredentials.Expires.Before(token.expiresAt) {
 			token.expiresAt = awsCredentials.Expires
 		}

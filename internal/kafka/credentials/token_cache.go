@@ -24,8 +24,8 @@ type tokenCache struct {
 
 	mu      sync.Mutex // held during fetch: concurrent callers wait for one token
 	last    bearerToken
-	lastErr error // of the last fetch
-	retryAt time.Time
+	lastErr error     // of the last fetch
+	retryAt time.Time // no fetch before it, if lastErr is not nil
 }
 
 // tokenRetryInterval is the minimum time between a failed fetch and the next one.

@@ -82,9 +82,9 @@ type Broker struct {
 	metrics        *metrics
 	log            *slog.Logger
 	cancel         context.CancelFunc
-	trimming       sync.WaitGroup
+	background     sync.WaitGroup        // the trimmer and the compactor
 	producedBytes  atomic.Int64          // bytes of produce requests since the last trimming
-	trimSoon       chan struct{}         // signals that produced is large
+	trimSoon       chan struct{}         // signals that producedBytes is large
 	compactSoon    chan []partition      // the partitions of compacted topics, to look at
 	compactedBytes map[partitionID]int64 // left by the last compaction; of the compactor
 }
@@ -134,8 +134,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 
-	b.trimming.Go(func() { b.runTrimmer(ctx) })
-	b.trimming.Go(func() { b.runCompactor(ctx) })
+	b.background.Go(func() { b.runTrimmer(ctx) })
+	b.background.Go(func() { b.runCompactor(ctx) })
 	return b, nil
 }
 
@@ -216,7 +216,7 @@ func (b *Broker) Err() error { return b.durability.rejectionError() }
 func (b *Broker) Close() error {
 	b.cancel()
 	// First, since the trimmer and the compactor use the client and the cluster.
-	b.trimming.Wait()
+	b.background.Wait()
 	if b.client != nil {
 		b.client.Close()
 	}

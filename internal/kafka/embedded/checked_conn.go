@@ -98,13 +98,13 @@ func (c *checkedConn) readFrame() error {
 	}
 
 	if r.key == kmsg.DeleteTopics {
-		c.broker.durability.deletions.Lock()
+		c.broker.durability.deletionMu.Lock()
 	}
 
 	for {
 		err := c.registerRequest(r)
 		if err != nil && r.key == kmsg.DeleteTopics {
-			c.broker.durability.deletions.Unlock()
+			c.broker.durability.deletionMu.Unlock()
 		}
 		if !errors.Is(err, errPaused) {
 			return err
@@ -148,7 +148,7 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 
 	err := c.broker.makeDurable(r)
 	if r.key == kmsg.DeleteTopics {
-		c.broker.durability.deletions.Unlock()
+		c.broker.durability.deletionMu.Unlock()
 	}
 	if err != nil {
 		return 0, err // kfake closes the connection
@@ -166,7 +166,7 @@ func (c *checkedConn) Close() error {
 		case kmsg.Produce:
 			c.broker.durability.abandonRequest(r.partitions)
 		case kmsg.DeleteTopics: // kfake may delete them later: then only the topic's id tells
-			c.broker.durability.deletions.Unlock()
+			c.broker.durability.deletionMu.Unlock()
 		}
 	}
 	c.requests, c.closed = nil, true

@@ -192,8 +192,8 @@ func (c *compaction) read(ctx context.Context, from, to int64) (records []kafka.
 // appendAgain appends the records that are still the last of their key. Writers wait, and requests
 // that delete topics.
 func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) error {
-	c.broker.durability.deletions.RLock()
-	defer c.broker.durability.deletions.RUnlock()
+	c.broker.durability.deletionMu.RLock()
+	defer c.broker.durability.deletionMu.RUnlock()
 
 	resume, err := c.broker.durability.pause(ctx, c.partition)
 	if err != nil {

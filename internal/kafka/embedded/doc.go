@@ -28,7 +28,7 @@
 // other file is filled; Close ends them. A round of syncs has a goroutine while somebody
 // waits for one (package rounds), and takes durability.mu for moments. While a piece of a
 // partition is compacted, connections with produce requests to it wait, and so do requests that
-// delete topics (durability.deletions, taken before durability.mu). Near its size limit,
+// delete topics (durability.deletionMu, taken before durability.mu). Near its size limit,
 // which counts every file in the directory, the broker deletes the oldest records, read or
 // not, of the largest partitions, but keeps an eighth of the limit for topics that are not
 // compacted; on a full disk it rejects writes.

@@ -31,21 +31,21 @@ type durability struct {
 	log      *slog.Logger
 	metrics  *metrics
 
-	// deletions is held by a request that deletes topics, from before kfake has it, and for reading while
+	// deletionMu is held by a request that deletes topics, from before kfake has it, and for reading while
 	// records are copied or deleted by the name of their topic.
-	deletions sync.RWMutex
+	deletionMu sync.RWMutex
 
-	mu            sync.Mutex
-	firstErr      error // of a sync; nil: none
-	requestCount  int64 // number of produce requests so far
-	inFlight      map[partition]*unanswered
-	paused        map[partition]chan struct{} // see pause; closed by resume
-	logs          map[partition]*partitionLog
-	waiting       map[partition]struct{} // to be read by the next round
-	topicsChanged bool                   // topics were created, changed or deleted since the last round began
-	closed        bool                   // no further round touches the log
-	groupsLog     rounds.Queue[struct{}]
-	rounds        rounds.Queue[struct{}]
+	mu              sync.Mutex
+	firstErr        error // of a sync; nil: none
+	requestCount    int64 // number of produce requests so far
+	inFlight        map[partition]*unanswered
+	paused          map[partition]chan struct{} // see pause; closed by resume
+	logs            map[partition]*partitionLog // to which something was appended, or requests are registered
+	waiting         map[partition]struct{}      // to be read by the next round
+	topicsChanged   bool                        // topics were created, changed or deleted since the last round began
+	closed          bool                        // no further round touches the log
+	groupRounds     rounds.Queue[struct{}]      // syncs the committed offsets
+	partitionRounds rounds.Queue[struct{}]      // runRound
 
 	// Used by one round at a time.
 	buffers    readBuffers
@@ -78,8 +78,8 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 		logs:    map[partition]*partitionLog{},
 		waiting: map[partition]struct{}{}, unsynced: map[*partitionLog]struct{}{}, checkpoint: synced,
 	}
-	d.rounds.Run, d.rounds.Rest = d.runRound, restAfter
-	d.groupsLog.Run, d.groupsLog.Rest = d.syncGroupsLog, restAfter
+	d.partitionRounds.Run, d.partitionRounds.Rest = d.runRound, restAfter
+	d.groupRounds.Run, d.groupRounds.Rest = d.syncGroupsLog, restAfter
 
 	return d
 }
@@ -221,7 +221,7 @@ func (d *durability) syncPartitions(partitions []partition) error {
 	}
 	d.mu.Unlock()
 
-	return d.rounds.Do(context.Background(), struct{}{})
+	return d.partitionRounds.Do(context.Background(), struct{}{})
 }
 
 // syncTopics makes the creation, change or deletion of topics durable, before which nothing
@@ -231,11 +231,11 @@ func (d *durability) syncTopics() error {
 	d.topicsChanged = true
 	d.mu.Unlock()
 
-	return d.rounds.Do(context.Background(), struct{}{})
+	return d.partitionRounds.Do(context.Background(), struct{}{})
 }
 
 // syncGroups syncs the committed offsets.
-func (d *durability) syncGroups() error { return d.groupsLog.Do(context.Background(), struct{}{}) }
+func (d *durability) syncGroups() error { return d.groupRounds.Do(context.Background(), struct{}{}) }
 
 // syncGroupsLog is a round of syncGroups.
 func (d *durability) syncGroupsLog([]struct{}) error {
@@ -276,7 +276,7 @@ func (d *durability) close() error {
 	d.closed = true
 	d.mu.Unlock()
 
-	d.rounds.Settle() // those of a connection that was just closed
+	d.partitionRounds.Settle() // those of a connection that was just closed
 	<-d.checkpoint
 	for _, l := range d.logs {
 		l.forget()

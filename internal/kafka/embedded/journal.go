@@ -146,10 +146,11 @@ func appendRecord(to []byte, generation uint64, name string, position int64, con
 	return to
 }
 
+// journalRecord is content that was written to a file at a position.
 type journalRecord struct {
-	generation uint64
-	name       string
-	position   int64
+	generation uint64 // of the journal's file, when it was written
+	name       string // of the file, below the log's directory
+	position   int64  // bytes
 	content    []byte
 }
 

@@ -7,9 +7,9 @@ import (
 )
 
 type metrics struct {
-	writable     prometheus.Gauge
+	writable     prometheus.Gauge // 1 or 0
 	syncFailures prometheus.Counter
-	truncated    prometheus.Counter
+	truncated    prometheus.Counter // bytes
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {

@@ -95,7 +95,7 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
 
-		if l.next == l.base || !l.continues() {
+		if l.next == l.base || !l.hasNextSegment() {
 			return records, nil
 		}
 
@@ -187,9 +187,9 @@ func (l *partitionLog) hasSegment(base int64) bool {
 	return err == nil
 }
 
-// continues reports whether the segment after the open one exists. It is asked in every round,
+// hasNextSegment reports whether the segment after the open one exists. It is asked in every round,
 // so it spares the kernel the way from the root.
-func (l *partitionLog) continues() bool {
+func (l *partitionLog) hasNextSegment() bool {
 	return unix.Faccessat(int(l.folder.Fd()), segmentName(l.next), 0, 0) == nil
 }
 

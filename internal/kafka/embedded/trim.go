@@ -161,8 +161,8 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 // without any record kfake would lose the partition's offsets. It returns errTopicDeleted if the
 // topic is another one now: its records have the same offsets.
 func (b *Broker) deleteBefore(p sizedPartition, offset int64) error {
-	b.durability.deletions.RLock()
-	defer b.durability.deletions.RUnlock()
+	b.durability.deletionMu.RLock()
+	defer b.durability.deletionMu.RUnlock()
 
 	topic := b.cluster.TopicInfo(p.topic)
 	if topic == nil || topic.TopicID != p.id {

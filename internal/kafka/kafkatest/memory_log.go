@@ -21,42 +21,44 @@ type Log struct {
 	OnProduce func(records []kafka.Record) (write int, err error) // nil: all are written
 	Damage    *kafka.GapError                                     // what a reader meets at its Offset
 
-	size int // partitions of each topic
+	partitionCount int // partitions of each topic
 
 	mu               sync.Mutex
 	topics           map[string]*topic
 	committedOffsets map[string]int64 // by topic and partition
-	keepCommit       func(old, next int64) int64
+	commitRule       func(old, next int64) int64
 	changed          chan struct{} // closed and replaced when records are added
 }
 
 // topic is the log of a topic.
 type topic struct {
 	id      kafka.TopicID
-	epoch   int32 // of the leader; records added have it
-	records [][]kafka.Record
-	first   []int64
+	epoch   int32            // of the leader; records added have it
+	records [][]kafka.Record // by partition
+	first   []int64          // offset of the first record, by partition
 }
 
 // NewLog returns a log whose topics have the given number of partitions.
 func NewLog(partitions int) *Log {
-	return &Log{MaxRead: 10, size: partitions, topics: map[string]*topic{}, committedOffsets: map[string]int64{},
-		keepCommit: func(_, next int64) int64 { return next }, changed: make(chan struct{})}
+	return &Log{MaxRead: 10, partitionCount: partitions, topics: map[string]*topic{},
+		committedOffsets: map[string]int64{}, commitRule: func(_, next int64) int64 { return next },
+		changed: make(chan struct{})}
 }
 
-// KeepCommits sets what becomes of the committed offset old when next is committed.
-func (l *Log) KeepCommits(keep func(old, next int64) int64) {
+// SetCommitRule sets the function that returns the committed offset after a commit of next, where it was old: late and
+// lost commits. By default it is next.
+func (l *Log) SetCommitRule(keep func(old, next int64) int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.keepCommit = keep
+	l.commitRule = keep
 }
 
 // topic returns a topic. The caller holds mu.
 func (l *Log) topic(name string) *topic {
 	t := l.topics[name]
 	if t == nil {
-		t = &topic{id: kafka.TopicID{byte(len(l.topics) + 1)}, records: make([][]kafka.Record, l.size),
-			first: make([]int64, l.size)}
+		t = &topic{id: kafka.TopicID{byte(len(l.topics) + 1)}, records: make([][]kafka.Record, l.partitionCount),
+			first: make([]int64, l.partitionCount)}
 		l.topics[name] = t
 	}
 	return t
@@ -129,7 +131,7 @@ func (l *Log) Recreate(name string) (before []kafka.Record) {
 	defer l.mu.Unlock()
 	t := l.topic(name)
 	before = t.records[0]
-	*t = topic{id: t.id, records: make([][]kafka.Record, l.size), first: make([]int64, l.size)}
+	*t = topic{id: t.id, records: make([][]kafka.Record, l.partitionCount), first: make([]int64, l.partitionCount)}
 	t.id[1]++
 	return before
 }
@@ -163,7 +165,7 @@ func (l *Log) ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (
 func (l *Log) Work(ctx context.Context, cfg kafka.GroupConfig, work func(context.Context, kafka.Assigned) error) error {
 	var group sync.WaitGroup
 	for _, topic := range cfg.Topics {
-		for p := range l.size {
+		for p := range l.partitionCount {
 			group.Go(func() {
 				for ctx.Err() == nil {
 					err := work(ctx, kafka.Assigned{Topic: topic, Partition: p, Progress: l.Progress(topic, p)})
@@ -184,35 +186,36 @@ func (l *Log) Progress(topic string, partition int) kafka.Progress {
 	return groupOffset{l, fmt.Sprint(topic, "/", partition)}
 }
 
+// groupOffset is the committed offset of the group in a partition.
 type groupOffset struct {
-	l   *Log
-	key string
+	log *Log
+	key string // topic/partition
 }
 
 // Committed implements kafka.Progress.
 func (p groupOffset) Committed() (int64, bool) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	next, ok := p.l.committedOffsets[p.key]
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	next, ok := p.log.committedOffsets[p.key]
 	return next, ok
 }
 
 // Commit implements kafka.Progress.
 func (p groupOffset) Commit(next int64) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	p.l.committedOffsets[p.key] = p.l.keepCommit(p.l.committedOffsets[p.key], next)
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	p.log.committedOffsets[p.key] = p.log.commitRule(p.log.committedOffsets[p.key], next)
 }
 
 // Rewind implements kafka.Progress.
-func (p groupOffset) Rewind(next int64) {
-	p.l.mu.Lock()
-	defer p.l.mu.Unlock()
-	p.l.committedOffsets[p.key] = next
+func (p groupOffset) CommitLower(next int64) {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	p.log.committedOffsets[p.key] = next
 }
 
 // Partitions implements kafka.Log.
-func (l *Log) Partitions(context.Context, string) (int, error) { return l.size, nil }
+func (l *Log) Partitions(context.Context, string) (int, error) { return l.partitionCount, nil }
 
 // Offsets implements kafka.Log.
 func (l *Log) Offsets(_ context.Context, topic string, partition int) (first, next int64, err error) {
@@ -296,13 +299,16 @@ func (l *Log) ScanCompacted(ctx context.Context, topic string, partition int, fr
 
 // Read implements kafka.Log. Its source does not compare leader epochs: it is for the consumer to notice a log that
 // was cut and has grown since.
-func (l *Log) Read(cfg kafka.ReaderConfig) kafka.Source { return &source{l: l, cfg: cfg, at: cfg.From} }
+func (l *Log) Read(cfg kafka.ReaderConfig) kafka.Source {
+	return &source{log: l, cfg: cfg, at: cfg.From}
+}
 
+// source reads a partition of a Log.
 type source struct {
-	l      *Log
+	log    *Log
 	cfg    kafka.ReaderConfig
-	at     kafka.LogPosition
-	behind int64
+	at     kafka.LogPosition // of the next record
+	behind int64             // records after at, as of the last Read
 }
 
 // Read implements kafka.Source.
@@ -323,11 +329,11 @@ func (s *source) Read(ctx context.Context) ([]kafka.Record, error) {
 
 // take returns the next records, and what is closed when there are more.
 func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err error) {
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
 
-	t := s.l.topic(s.cfg.Topic)
-	first, end, damage := t.first[s.cfg.Partition], t.next(s.cfg.Partition), s.l.Damage
+	t := s.log.topic(s.cfg.Topic)
+	first, end, damage := t.first[s.cfg.Partition], t.next(s.cfg.Partition), s.log.Damage
 	if damage != nil && damage.Offset == s.at.Offset {
 		return nil, nil, damage
 	}
@@ -335,8 +341,8 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 		return nil, nil, kafka.OutOfRange(s.cfg.Topic, s.cfg.Partition, s.at.Offset, first, end)
 	}
 
-	most := s.l.MaxRead
-	if s.l.Random {
+	most := s.log.MaxRead
+	if s.log.Random {
 		most = 1 + rand.IntN(most)
 	}
 
@@ -353,7 +359,7 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 
 	s.at.TopicID, s.at.Offset = t.id, s.at.Offset+n
 	s.behind = end - s.at.Offset
-	return records, s.l.changed, nil
+	return records, s.log.changed, nil
 }
 
 // Position implements kafka.Source.
@@ -364,7 +370,7 @@ func (s *source) Lag() int64 { return s.behind }
 
 // Idle implements kafka.Source.
 func (s *source) Idle() time.Time {
-	_, end, _ := s.l.Offsets(context.Background(), s.cfg.Topic, s.cfg.Partition) // it has no error
+	_, end, _ := s.log.Offsets(context.Background(), s.cfg.Topic, s.cfg.Partition) // it has no error
 	if s.at.Offset < end {
 		return time.Time{}
 	}

@@ -37,12 +37,12 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 	}
 
 	if h.attributes&attrControl != 0 {
-		r := Reader{B: content}
+		r := FieldReader{B: content}
 		r.varlen() // record length
 		r.Int8()
 		r.varint() // time
 		r.varint() // offset
-		key := Reader{B: r.varbytes()}
+		key := FieldReader{B: r.varbytes()}
 		key.Int16() // version
 		const abort = 0
 		kind := key.Int16()

@@ -89,7 +89,7 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 }
 
 func kmsgVarint(b []byte) (int, int) {
-	r := Reader{B: b}
+	r := FieldReader{B: b}
 	v := r.varint()
 	return int(v), len(b) - len(r.B)
 }

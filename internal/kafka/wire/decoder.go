@@ -101,10 +101,10 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 
 // decodeRecords decodes the records of an uncompressed batch.
 func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) error {
-	r := Reader{B: content}
+	r := FieldReader{B: content}
 	lastDelta := int64(-1)
 	for range h.recordCount {
-		record := Reader{B: r.Take(r.varlen())}
+		record := FieldReader{B: r.Take(r.varlen())}
 		record.Bad = r.Bad
 		if err := d.decodeRecord(h, &record, &lastDelta, from); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) erro
 
 // decodeRecord reads one record, and skips it if its offset is below from. lastDelta is the offset
 // delta of the record before it, and becomes its own.
-func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from int64) error {
+func (d *Decoder) decodeRecord(h *batchHeader, r *FieldReader, lastDelta *int64, from int64) error {
 	ms, delta := r.recordHead(h)
 	key := r.varbytes()
 	value := r.varbytes()
@@ -149,7 +149,7 @@ func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from
 
 // recordHead decodes what precedes the key of a record: its time in Unix milliseconds and
 // its offset delta.
-func (r *Reader) recordHead(h *batchHeader) (ms, delta int64) {
+func (r *FieldReader) recordHead(h *batchHeader) (ms, delta int64) {
 	r.Int8() // attributes: none are defined
 	ms = h.firstTime + r.varint()
 	delta = r.varint()
@@ -160,7 +160,7 @@ func (r *Reader) recordHead(h *batchHeader) (ms, delta int64) {
 }
 
 // decodeOversized reads the first bytes of a record of size bytes: its key, if they have it.
-func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, from int64, size int) error {
+func (d *Decoder) decodeOversized(h *batchHeader, r *FieldReader, lastDelta *int64, from int64, size int) error {
 	ms, delta := r.recordHead(h)
 	if r.Bad || delta <= *lastDelta || delta > h.lastOffset-h.baseOffset {
 		return corruptError("records whose offsets do not rise")
@@ -184,7 +184,7 @@ func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, f
 	return nil
 }
 
-func (d *Decoder) decodeHeaders(r *Reader) ([]Header, bool) {
+func (d *Decoder) decodeHeaders(r *FieldReader) ([]Header, bool) {
 	count := r.varint()
 	if count == 0 {
 		return nil, true

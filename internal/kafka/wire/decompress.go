@@ -69,25 +69,25 @@ func (d *Decoder) AbandonBatch() {
 // decodeCompressed decodes records of the batch until its end or until the window is full. It
 // returns a corrupt error; then it has added no record.
 func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
-	u := d.compressed
-	out := u.decoded
+	cb := d.compressed
+	out := cb.decoded
 	out.RecordsBefore = len(d.Records)
-	err := d.decodeCompressedRecords(u, from)
+	err := d.decodeCompressedRecords(cb, from)
 	if err != nil {
 		d.Records = d.Records[:out.RecordsBefore]
 	}
-	if err != nil || u.remaining == 0 {
+	if err != nil || cb.remaining == 0 {
 		d.AbandonBatch()
 		return out, err
 	}
 
 	out.More = true
-	out.Next = max(from, u.header.baseOffset+u.lastDelta+1)
+	out.Next = max(from, cb.header.baseOffset+cb.lastDelta+1)
 	return out, nil
 }
 
-func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error {
-	for u.remaining > 0 {
+func (d *Decoder) decodeCompressedRecords(cb *compressedBatch, from int64) error {
+	for cb.remaining > 0 {
 		// Between two records, so that the next call goes on exactly here.
 		if d.Full() {
 			return nil
@@ -99,7 +99,7 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 		}
 
 		if size > maxDecompressedRecordBytes {
-			passed, err := d.passOversized(u, size, head, from)
+			passed, err := d.passOversized(cb, size, head, from)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 		}
 
 		if !complete {
-			hasRoom, err := d.fillWindow(u, head+size)
+			hasRoom, err := d.fillWindow(cb, head+size)
 			if err != nil {
 				return err
 			}
@@ -124,43 +124,43 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 			continue
 		}
 
-		record := Reader{B: d.window[d.parsedBytes+head : d.parsedBytes+head+size]}
-		if err := d.decodeRecord(&u.header, &record, &u.lastDelta, from); err != nil {
+		record := FieldReader{B: d.window[d.parsedBytes+head : d.parsedBytes+head+size]}
+		if err := d.decodeRecord(&cb.header, &record, &cb.lastDelta, from); err != nil {
 			return err
 		}
 
 		d.parsedBytes += head + size
-		u.remaining--
+		cb.remaining--
 	}
 
-	return u.checkEnd(d.window[d.parsedBytes:])
+	return cb.checkEnd(d.window[d.parsedBytes:])
 }
 
 // passOversized decodes the first bytes of a record whose size is head and size, and
 // decompresses the rest without keeping it. It returns false if there is no space
 // because records not yet returned are in the window.
-func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) (bool, error) {
+func (d *Decoder) passOversized(cb *compressedBatch, size, head int, from int64) (bool, error) {
 	for len(d.window)-d.parsedBytes < head+oversizedHead {
-		hasRoom, err := d.fillWindow(u, head+oversizedHead)
+		hasRoom, err := d.fillWindow(cb, head+oversizedHead)
 		if err != nil || !hasRoom {
 			return false, err
 		}
 	}
 
 	unread := int64(d.parsedBytes + head + size - len(d.window))
-	r := Reader{B: d.window[d.parsedBytes+head:]}
-	if err := d.decodeOversized(&u.header, &r, &u.lastDelta, from, size); err != nil {
+	r := FieldReader{B: d.window[d.parsedBytes+head:]}
+	if err := d.decodeOversized(&cb.header, &r, &cb.lastDelta, from, size); err != nil {
 		return false, err
 	}
 
 	d.window = d.window[:d.parsedBytes]
-	n, err := io.CopyN(io.Discard, u.content, unread)
+	n, err := io.CopyN(io.Discard, cb.content, unread)
 	if n < unread {
-		u.exhausted = errors.Is(err, io.EOF)
+		cb.exhausted = errors.Is(err, io.EOF)
 		return false, corruptError("a compressed batch that ends within a record")
 	}
 
-	u.remaining--
+	cb.remaining--
 	return true, nil
 }
 
@@ -181,8 +181,8 @@ func recordLength(b []byte) (size, head int, complete bool) {
 // fillWindow decompresses more of the batch into the window, which must hold size bytes
 // after the decoded ones. It returns false if there is no space because records not
 // yet returned are in the window.
-func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
-	if u.exhausted {
+func (d *Decoder) fillWindow(cb *compressedBatch, size int) (bool, error) {
+	if cb.exhausted {
 		return false, corruptError("a compressed batch that ends within a record")
 	}
 
@@ -197,10 +197,10 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 		d.moveWindow()
 	}
 
-	n, err := u.content.Read(d.window[len(d.window):cap(d.window)])
+	n, err := cb.content.Read(d.window[len(d.window):cap(d.window)])
 	d.window = d.window[:len(d.window)+n]
 	if errors.Is(err, io.EOF) {
-		u.exhausted = true
+		cb.exhausted = true
 		return true, nil
 	}
 	if err != nil {
@@ -228,13 +228,13 @@ func (d *Decoder) moveWindow() {
 }
 
 // checkEnd checks that nothing follows the last record.
-func (u *compressedBatch) checkEnd(rest []byte) error {
+func (cb *compressedBatch) checkEnd(rest []byte) error {
 	var buffer [1]byte
-	for len(rest) == 0 && !u.exhausted {
-		n, err := u.content.Read(buffer[:])
+	for len(rest) == 0 && !cb.exhausted {
+		n, err := cb.content.Read(buffer[:])
 		rest = buffer[:n]
 		if errors.Is(err, io.EOF) {
-			u.exhausted = true
+			cb.exhausted = true
 		} else if err != nil {
 			return corruptError("a batch that does not unpack")
 		}

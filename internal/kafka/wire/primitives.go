@@ -39,16 +39,16 @@ func AppendCompactArrayLen(b []byte, n int) []byte { return binary.AppendUvarint
 // AppendNoTags ends a structure that has no tagged fields.
 func AppendNoTags(b []byte) []byte { return append(b, 0) }
 
-// Reader decodes a response. A read past the end returns zero values and sets Bad,
+// FieldReader decodes a response. A read past the end returns zero values and sets Bad,
 // which the caller checks once at the end: until then no returned value may be
 // trusted.
-type Reader struct {
+type FieldReader struct {
 	B   []byte // not read yet
 	Bad bool
 }
 
 // Take reads n bytes without copying them.
-func (r *Reader) Take(n int) []byte {
+func (r *FieldReader) Take(n int) []byte {
 	if n < 0 || n > len(r.B) {
 		r.B, r.Bad = nil, true
 		return nil
@@ -59,7 +59,7 @@ func (r *Reader) Take(n int) []byte {
 }
 
 // Int8 reads an int8.
-func (r *Reader) Int8() int8 {
+func (r *FieldReader) Int8() int8 {
 	v := r.Take(1)
 	if v != nil {
 		return int8(v[0])
@@ -68,7 +68,7 @@ func (r *Reader) Int8() int8 {
 }
 
 // Int16 reads an int16.
-func (r *Reader) Int16() int16 {
+func (r *FieldReader) Int16() int16 {
 	v := r.Take(2)
 	if v != nil {
 		return int16(binary.BigEndian.Uint16(v))
@@ -77,7 +77,7 @@ func (r *Reader) Int16() int16 {
 }
 
 // Int32 reads an int32.
-func (r *Reader) Int32() int32 {
+func (r *FieldReader) Int32() int32 {
 	v := r.Take(4)
 	if v != nil {
 		return int32(binary.BigEndian.Uint32(v))
@@ -86,7 +86,7 @@ func (r *Reader) Int32() int32 {
 }
 
 // Int64 reads an int64.
-func (r *Reader) Int64() int64 {
+func (r *FieldReader) Int64() int64 {
 	v := r.Take(8)
 	if v != nil {
 		return int64(binary.BigEndian.Uint64(v))
@@ -95,7 +95,7 @@ func (r *Reader) Int64() int64 {
 }
 
 // Text decodes a string; null becomes "".
-func (r *Reader) Text() string {
+func (r *FieldReader) Text() string {
 	n := r.Int16()
 	if n < 0 {
 		return ""
@@ -105,7 +105,7 @@ func (r *Reader) Text() string {
 
 // ArrayLen decodes an array's length; null becomes 0. size is the minimum size of an
 // element: a length beyond the remaining bytes is rejected before any allocation.
-func (r *Reader) ArrayLen(size int) int {
+func (r *FieldReader) ArrayLen(size int) int {
 	n := int(r.Int32())
 	if n < 0 {
 		return 0
@@ -118,7 +118,7 @@ func (r *Reader) ArrayLen(size int) int {
 }
 
 // Uvarint reads an unsigned varint of the flexible encoding.
-func (r *Reader) Uvarint() uint64 {
+func (r *FieldReader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.B)
 	if n <= 0 {
 		r.B, r.Bad = nil, true
@@ -130,7 +130,7 @@ func (r *Reader) Uvarint() uint64 {
 
 // CompactBytes decodes bytes in the flexible encoding without copying them; null
 // becomes nil.
-func (r *Reader) CompactBytes() []byte {
+func (r *FieldReader) CompactBytes() []byte {
 	n := r.Uvarint()
 	if n == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (r *Reader) CompactBytes() []byte {
 }
 
 // CompactArrayLen decodes an array's length in the flexible encoding; see ArrayLen.
-func (r *Reader) CompactArrayLen(size int) int {
+func (r *FieldReader) CompactArrayLen(size int) int {
 	n := r.Uvarint()
 	if n == 0 {
 		return 0
@@ -152,10 +152,10 @@ func (r *Reader) CompactArrayLen(size int) int {
 }
 
 // Tags calls field for each tagged field of a structure; nil skips them.
-func (r *Reader) Tags(field func(tag uint64, value *Reader)) {
+func (r *FieldReader) Tags(field func(tag uint64, value *FieldReader)) {
 	for range r.Uvarint() {
 		tag := r.Uvarint()
-		value := Reader{B: r.Take(int(min(r.Uvarint(), math.MaxInt32)))}
+		value := FieldReader{B: r.Take(int(min(r.Uvarint(), math.MaxInt32)))}
 		if r.Bad {
 			return
 		}
@@ -167,7 +167,7 @@ func (r *Reader) Tags(field func(tag uint64, value *Reader)) {
 }
 
 // Err returns ErrMalformed if a read went past the end.
-func (r *Reader) Err() error {
+func (r *FieldReader) Err() error {
 	if r.Bad {
 		return ErrMalformed
 	}
@@ -175,7 +175,7 @@ func (r *Reader) Err() error {
 }
 
 // varint decodes a zigzag varint of a record.
-func (r *Reader) varint() int64 {
+func (r *FieldReader) varint() int64 {
 	if len(r.B) > 0 && r.B[0] < 0x80 { // most are one byte long
 		u := r.B[0]
 		r.B = r.B[1:]
@@ -193,7 +193,7 @@ func (r *Reader) varint() int64 {
 }
 
 // varlen decodes the length of a nullable byte string: -1 is null.
-func (r *Reader) varlen() int {
+func (r *FieldReader) varlen() int {
 	n := r.varint()
 	if n < -1 || n > math.MaxInt32 {
 		r.B, r.Bad = nil, true
@@ -203,7 +203,7 @@ func (r *Reader) varlen() int {
 }
 
 // varbytes decodes a nullable byte string without copying it.
-func (r *Reader) varbytes() []byte {
+func (r *FieldReader) varbytes() []byte {
 	n := r.varlen()
 	if n < 0 {
 		return nil

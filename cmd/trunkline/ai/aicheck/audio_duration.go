@@ -22,7 +22,7 @@ func audioDuration(f aiprotocol.Format, audio []byte) (time.Duration, error) {
 			return 0, errHalfSample
 		}
 	}
-	return time.Duration(len(audio)) * aiprotocol.Frame / time.Duration(f.FrameBytes()), nil
+	return time.Duration(len(audio)) * aiprotocol.FrameDuration / time.Duration(f.FrameBytes()), nil
 }
 
 // opusDuration returns the duration that an opus packet declares (RFC 6716, 3.1).

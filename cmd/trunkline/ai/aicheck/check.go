@@ -104,9 +104,9 @@ func (s *session) runSession(ctx context.Context) error {
 		return err
 	}
 
-	frames := int(s.config.Duration / aiprotocol.Frame)
+	frames := int(s.config.Duration / aiprotocol.FrameDuration)
 	for n := 0; n < frames && !s.hangupRequested.Load(); n++ {
-		if !s.sleepUntil(ctx, s.startedAt.Add(time.Duration(n)*aiprotocol.Frame)) {
+		if !s.sleepUntil(ctx, s.startedAt.Add(time.Duration(n)*aiprotocol.FrameDuration)) {
 			return nil
 		}
 		if err := s.sendFrame(n, frames); err != nil {

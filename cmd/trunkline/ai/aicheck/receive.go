@@ -94,7 +94,7 @@ func (s *session) decode(kind int, raw []byte, strict, lenient *aiprotocol.Decod
 	switch {
 	case err != nil:
 		s.received.malformed = appendFault(s.received.malformed, err.Error())
-	case message != nil && message.Event == aiprotocol.EventProblem:
+	case message != nil && message.Event == aiprotocol.EventVendorError:
 		s.received.malformed = appendFault(s.received.malformed, "the provider reports "+message.Refusal)
 	}
 
@@ -139,7 +139,7 @@ func (h *received) record(format aiprotocol.Format, m *aiprotocol.Message) {
 	}
 
 	// Not a fault: Trunkline splits audio into frames itself.
-	if duration == 0 || duration%aiprotocol.Frame != 0 {
+	if duration == 0 || duration%aiprotocol.FrameDuration != 0 {
 		h.partialChunks++
 	}
 

@@ -21,7 +21,7 @@ func toneFrame(f aiprotocol.Format, n int) []byte {
 		return opusSilence
 	}
 
-	samples := f.SampleRate * int(aiprotocol.Frame.Milliseconds()) / 1000
+	samples := f.SampleRate * int(aiprotocol.FrameDuration.Milliseconds()) / 1000
 	audio := make([]byte, 0, f.FrameBytes())
 	for i := range samples {
 		seconds := float64(n*samples+i) / float64(f.SampleRate)
