@@ -9,36 +9,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const folderPrefix = "trunkline-test-service-"
+const (
+	folderPrefix       = "trunkline-test-service-"
+	memoryFolderPrefix = "tl-tests-" // short: paths of Unix sockets below it have 107 bytes at most
+)
 
 // newFolder creates a temporary folder, locked by this process. If this test binary cannot
 // remove it, the next one does.
 func newFolder(service string) (string, error) {
-	removeStaleFolders(os.TempDir())
+	dir, err := newLockedFolder(os.TempDir(), folderPrefix, service+"-")
+	if err != nil {
+		return "", fmt.Errorf("the folder for %s: %w", service, err)
+	}
+	return dir, nil
+}
+
+// newLockedFolder creates a folder whose name begins with prefix and kind, and removes those with the
+// prefix whose processes have ended.
+func newLockedFolder(parent, prefix, kind string) (string, error) {
+	removeStaleFolders(parent, prefix)
 
 	// Locked before it has its name, so that no other process finds it unlocked.
-	unnamed, err := os.MkdirTemp("", "new-"+folderPrefix+service+"-")
+	unnamed, err := os.MkdirTemp(parent, "new-"+prefix+kind)
 	if err != nil {
-		return "", fmt.Errorf("making a folder for %s: %w", service, err)
+		return "", err
 	}
 
 	_, err = lockFolder(unnamed)
 	if err != nil {
-		return "", fmt.Errorf("locking the folder for %s: %w", service, err)
+		return "", err
 	}
 
-	dir := filepath.Join(filepath.Dir(unnamed), strings.TrimPrefix(filepath.Base(unnamed), "new-"))
-	if err := os.Rename(unnamed, dir); err != nil {
-		return "", fmt.Errorf("naming the folder for %s: %w", service, err)
-	}
-
-	return dir, nil
+	dir := filepath.Join(parent, strings.TrimPrefix(filepath.Base(unnamed), "new-"))
+	return dir, os.Rename(unnamed, dir)
 }
 
 // removeStaleFolders removes the folders of ended processes: their locks ended with them, also
 // where this process does not see the pids of others.
-func removeStaleFolders(parent string) {
-	folders, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
+func removeStaleFolders(parent, prefix string) {
+	folders, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservice: looking for folders left behind: %v\n", err)
 	}

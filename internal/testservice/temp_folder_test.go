@@ -3,6 +3,7 @@ package testservice
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
 		}
 	}
 
-	removeStaleFolders(parent)
+	removeStaleFolders(parent, folderPrefix)
 	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", gone, err)
 	}
@@ -31,6 +32,41 @@ func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
 	for _, dir := range kept {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestAFolderInMemoryIsOneThatTestsCanUse(t *testing.T) {
+	dir, unfit, err := MemoryFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unfit != "" {
+		t.Skip("this machine has none: ", unfit)
+	}
+	defer os.RemoveAll(dir)
+
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho runs\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "runs\n" {
+		t.Errorf("a program in it: %s %v", out, err)
+	}
+
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o755 {
+		t.Errorf("%v: PostgreSQL cannot reach its folder", info.Mode())
+	}
+}
+
+func TestTestsDoNotUseWhatIsNotMemory(t *testing.T) {
+	for _, folder := range []string{"/proc", "/nowhere"} {
+		if unfitForTests(folder) == "" {
+			t.Errorf("%s would be used", folder)
 		}
 	}
 }

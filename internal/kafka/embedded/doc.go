@@ -42,7 +42,7 @@
 //   - listener.go, socket.go, checked_conn.go, durable_response.go: connections, what is checked of
 //     their requests, and what their responses wait for
 //   - durability.go, sync_round.go, journal.go, partition_log.go, pause_for_compaction.go: nothing is
-//     acknowledged before it is on disk
+//     acknowledged before it is on disk; sync_data_linux.go, sync_data_other.go: the system's call
 //   - trim.go, compact.go: the bounds of the folder
 //   - leader_epochs.go, reopen_after_cut.go, index_repair.go: what a start after a crash repairs
 package embedded

@@ -53,6 +53,12 @@ func run(command []string) (code int, err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 
+	removeTempFolder, err := useTempFolderInMemory()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, removeTempFolder()) }()
+
 	set, err := testservice.StartSet(ctx)
 	if err != nil {
 		return 0, err
@@ -83,6 +89,27 @@ func run(command []string) (code int, err error) {
 			return exitCode(cmd.ProcessState), errors.Join(err, result, set.Stop())
 		}
 	}
+}
+
+// useTempFolderInMemory makes a folder in memory that of temporary files, also of the services and the
+// command, unless TMPDIR names one.
+func useTempFolderInMemory() (remove func() error, err error) {
+	none := func() error { return nil }
+	if os.Getenv("TMPDIR") != "" {
+		return none, nil
+	}
+
+	dir, unfit, err := testservice.MemoryFolder()
+	if err != nil {
+		return none, err
+	}
+	if unfit != "" {
+		fmt.Fprintf(os.Stderr, "services: temporary files are on disk, which takes longer: %s\n", unfit)
+		return none, nil
+	}
+
+	fmt.Fprintf(os.Stderr, "services: temporary files are in %s\n", dir)
+	return func() error { return errors.Join(os.Unsetenv("TMPDIR"), os.RemoveAll(dir)) }, os.Setenv("TMPDIR", dir)
 }
 
 // exitCode returns the exit code as shells define it.
