@@ -18,7 +18,8 @@
 //     sip_directory.go: feeds; records of our own on the raw topics; calls and phones
 //   - feed_status.go, feed_check.go, account_tree.go: states and checks of feeds, the account tree, for alerts
 //   - ingest_and_normalizer.go, fanout.go, stats.go, figures.go, call_record_index.go, recordings.go,
-//     aisession.go, webhook.go, control.go, ai_platform_actions.go, purge.go: the builders of the other roles
+//     aisession.go, webhook.go, control.go, ai_platform_actions.go, purge_deleted_accounts.go: the
+//     builders of the other roles
 //   - handler.go: the routes of the roles, the board, and what the routes alone use
 //   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,
 //     spans

@@ -59,7 +59,7 @@
 //   - indexer.go, record_batch.go: the way in: the consumer of cdr, its batches
 //   - parse_cdr_record.go, row_from_json.go, row_columns.go: a record of cdr as a row
 //   - apply_batch.go, find_and_delete_calls_sql.go: a batch in the database: the newest record of a call is its row
-//   - table_month.go, table_partitions.go, retention.go, purge.go, calls_of_number.go: tables by month,
+//   - table_month.go, table_partitions.go, retention.go, purge_account.go, calls_of_number.go: tables by month,
 //     and what deletes rows
 //   - filter.go, row_queries.go, list_calls.go, find_call.go, csv.go: the way out: reports
 //   - reindex.go: reading cdr again

@@ -87,11 +87,12 @@
 //   - subscriber_partitions.go, join_partitions.go, account_partitions.go, newest_account_offsets.go,
 //     partition_set.go: which partitions a subscriber may have events in, and following more of them
 //   - resume.go, resume_rewind.go, cursor.go, offset_lookup.go, log_id.go, delivery_lag.go,
-//     replay.go, replay_merge.go, replay_deliver.go: where a resume starts, and the replay from there
+//     replay.go, replay_merge_partitions.go, replay_load_frames.go, replay_deliver.go: where a resume starts, and the
+//     replay from there
 //   - snapshot.go, snapshot_merge.go, state_queries.go, state_views.go, today_figures.go: snapshots, the entries of an
 //     account, and the state that both are made of
-//   - node_presence.go, node_presence_redis.go, rebalance.go: the other nodes, and connections that move to
-//     them
+//   - node_presence.go, node_presence_redis.go, rebalance_connections.go: the other nodes, and connections
+//     that move to them
 //   - explain.go, explain_peers_redis.go: why an event did or did not reach a client, and asking the other
 //     nodes
 package fanout

@@ -21,7 +21,7 @@
 //
 //   - provider.go, document.go: a provider, and its configuration as callers send it
 //   - queue_rule.go: the queues whose calls a provider hears
-//   - service.go, providers_sql.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
+//   - service.go, providers_sql.go, purge_account.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
 //   - parse_body.go, field_parser.go, parse_headers.go, same_origin.go: reading and checking a body
 //   - sealed_secrets.go, masked_document.go, open_secrets.go: sealed secrets; secrets as Mask in responses and

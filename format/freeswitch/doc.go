@@ -35,9 +35,10 @@
 //
 // # Files
 //
-// Read source.go, then event.go and cdr.go.
+// Read recognise_format.go, then event.go and cdr.go.
 //
-//   - source.go, event_headers.go: the formats, how records are recognised, what headers say
+//   - recognise_format.go, event_headers.go, url_encoded_text.go: the formats, how records are recognised, what
+//     headers say, and their encoding
 //   - event.go, callcenter.go: events of the switch and of mod_callcenter
 //   - cdr.go, cdr_leg.go, interaction_id.go: call records: the row, a leg, which legs belong
 //     together

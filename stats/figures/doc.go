@@ -37,7 +37,7 @@
 //   - store.go, delete_rows.go, metrics.go: the store, what deletes rows, metrics
 //   - day_sums.go: the sums of days
 //   - report_filter.go, read_rows.go, read_sums.go, list_rows.go, queues_since.go: reports, and the figures of today
-//   - alert_and_call_statements.go, alerts.go, abandoned_calls.go: alerts and abandoned calls: the way in,
+//   - alert_and_call_statements.go, alerts.go, list_abandoned_calls.go: alerts and abandoned calls: the way in,
 //     and their lists
 //   - rebuild_requests.go: requests to fold again, in the database
 package figures

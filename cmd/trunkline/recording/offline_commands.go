@@ -31,7 +31,7 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 				return err
 			}
 
-			return convert(p, "opening", args[0], output, func(w io.Writer, r io.Reader) error {
+			return inputToOutput(p, "opening", args[0], output, func(w io.Writer, r io.Reader) error {
 				_, err := keyAndSalt.Open(w, r)
 				return err
 			})
@@ -67,7 +67,7 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 				header.KeyID = encryption.KeyID(header.AccountID)
 			}
 
-			return convert(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {
+			return inputToOutput(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {
 				_, err := keyAndSalt.Seal(w, r, header)
 				return err
 			})

@@ -73,7 +73,7 @@ func resealFile(p *cli.Program, options *resealFlags) error {
 		return err
 	}
 
-	return convert(p, "resealing", options.file, options.output, func(w io.Writer, r io.Reader) error {
+	return inputToOutput(p, "resealing", options.file, options.output, func(w io.Writer, r io.Reader) error {
 		_, err := from.Reseal(w, r, to, options.newKeyID, options.newVersion)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/atomicfile"
 )
 
-// openInput opens FILE.
+// openInput opens the file, or stdin for "-".
 func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.In), nil
@@ -17,8 +17,10 @@ func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// convert passes FILE through work to the output.
-func convert(p *cli.Program, operation, file, output string, work func(io.Writer, io.Reader) error) error {
+// inputToOutput reads the file ("-": stdin), passes it through convert, which opens, seals or reseals it, and
+// writes the result to the output file, atomically, or to stdout for "". operation is for the error.
+func inputToOutput(p *cli.Program, operation, file, output string,
+	convert func(io.Writer, io.Reader) error) error {
 	in, err := openInput(p, file)
 	if err != nil {
 		return err
@@ -26,9 +28,9 @@ func convert(p *cli.Program, operation, file, output string, work func(io.Writer
 	defer func() { _ = in.Close() }() // opened for reading
 
 	if output == "" {
-		err = work(p.Out, in)
+		err = convert(p.Out, in)
 	} else {
-		err = atomicfile.Write(output, 0o600, func(w io.Writer) error { return work(w, in) })
+		err = atomicfile.Write(output, 0o600, func(w io.Writer) error { return convert(w, in) })
 	}
 
 	if err != nil {

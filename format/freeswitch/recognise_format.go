@@ -1,9 +1,6 @@
 package freeswitch
 
 import (
-	"bytes"
-	"net/url"
-
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
@@ -47,22 +44,4 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	}
 
 	return nil, format.Unlikely, nil
-}
-
-// decodeText returns the text of a value, which may be URL-encoded.
-func decodeText(v jsonscan.Value) string {
-	text, _ := v.Text()
-	if bytes.IndexByte(text, '%') >= 0 {
-		return unescape(string(text))
-	}
-	return string(text)
-}
-
-// unescape decodes URL-encoding; it returns other text unchanged.
-func unescape(s string) string {
-	plain, err := url.PathUnescape(s)
-	if err == nil {
-		return plain
-	}
-	return s
 }
