@@ -186,7 +186,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	port.SetReceiver(p)
 	p.stream = rtp.NewStream(port,
 		rtp.Format{PayloadType: p.format.SendType, Clock: p.format.Clock, Frame: 20 * time.Millisecond,
-			Events: agreed.TelephoneEvent.SendType})
+			TelephoneEventType: agreed.TelephoneEvent.SendType})
 
 	return p, nil
 }

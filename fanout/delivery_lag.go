@@ -60,7 +60,7 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	return worst
 }
 
-// takeWorstLag implements localChannel.
+// takeWorstLag implements thisNode.
 func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
 	streams := f.followedPartitions.list()
 	worst := max(f.accountPartitions.lag.takeWorst(now), f.accountPartitions.countLag.takeWorst(now),
@@ -73,7 +73,7 @@ func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
 
 // reportDeliveryLag stores this node's delivery lag for the other nodes.
 func (c *cluster) reportDeliveryLag(ctx context.Context, now time.Time) {
-	lag, ok := c.localChannel.takeWorstLag(now)
+	lag, ok := c.thisNode.takeWorstLag(now)
 	if !ok {
 		return
 	}

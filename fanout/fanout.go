@@ -124,7 +124,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		today: figuresToday{source: deps.Figures, accounts: map[string]accountFiguresToday{}},
 	}
 	f.cluster = &cluster{
-		cfg: cfg, directory: f.directory, presence: deps.Presence, subscribers: f.subscribers, localChannel: f,
+		cfg: cfg, directory: f.directory, presence: deps.Presence, subscribers: f.subscribers, thisNode: f,
 		limiter: &connectionLimiter{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}

@@ -51,14 +51,14 @@ const (
 // cluster is this node among the others: what it tells them of its connections, and what it
 // knows of theirs.
 type cluster struct {
-	cfg          Config
-	directory    Directory
-	presence     Presence
-	limiter      *connectionLimiter
-	subscribers  *subscriberSet
-	localChannel localChannel
-	metrics      *metrics
-	logger       *slog.Logger
+	cfg         Config
+	directory   Directory
+	presence    Presence
+	limiter     *connectionLimiter
+	subscribers *subscriberSet
+	thisNode    thisNode
+	metrics     *metrics
+	logger      *slog.Logger
 
 	draining            atomic.Bool  // this node refuses connections
 	presenceUnavailable atomic.Bool  // the last presence update failed
@@ -67,8 +67,8 @@ type cluster struct {
 	worstLag            hourlyLag    // used by publishPresence only
 }
 
-// localChannel has the subscribers and streams of this node; *Fanout implements it.
-type localChannel interface {
+// thisNode has the subscribers and streams of this node; *Fanout implements it.
+type thisNode interface {
 	// disconnect closes a subscriber with a close frame.
 	disconnect(s *subscriber, d conn.Disconnect)
 	// takeWorstLag returns the longest delivery lag since the last call. It returns false while
@@ -103,7 +103,7 @@ func (c *cluster) publishPresence(ctx context.Context) {
 		c.reportDeliveryLag(ctx, time.Now())
 		c.limiter.releaseLeases(ctx, removed)
 		for _, s := range c.limiter.renewLeases(ctx, c.subscribers.listConnected(), turn%renewEvery != 0) {
-			c.localChannel.disconnect(s, DisconnectReplaced)
+			c.thisNode.disconnect(s, DisconnectReplaced)
 		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 	rebalanceUntil = 0.02
 )
 
-// rebalance disconnects the excess of this node for as long as ctx lasts.
+// rebalance disconnects the connections that this node has above its share, for as long as ctx lasts.
 func (c *cluster) rebalance(ctx context.Context) {
 	if c.cfg.RebalanceTime == 0 {
 		return
@@ -36,15 +36,15 @@ func (c *cluster) rebalance(ctx context.Context) {
 
 		size := clusterSize{nodes: 1 + int(c.otherNodes.Load()), here: c.subscribers.countConnected(),
 			others: int(c.otherConnections.Load())}
-		began := !r.active()
+		wasIdle := !r.active()
 		moving := r.nextToDisconnect(time.Now(), size, c.subscribers.listConnected)
 
-		if began && r.active() {
+		if wasIdle && r.active() {
 			c.logger.Info("rebalance started", "nodes", size.nodes, "connections", size.here, "excess", size.excess(0))
 		}
 
 		for _, s := range moving {
-			c.localChannel.disconnect(s, DisconnectRebalance)
+			c.thisNode.disconnect(s, DisconnectRebalance)
 		}
 
 		c.metrics.rebalanced.Add(float64(len(moving)))
@@ -66,15 +66,15 @@ func (c clusterSize) excess(margin float64) int {
 
 // rebalancer chooses the connections that a node disconnects.
 type rebalancer struct {
-	period time.Duration // of a round, from the addition of the node
-	nodes  int           // value in the last call of nextToDisconnect; 0: none
+	period    time.Duration // of a round, from the addition of the node
+	lastNodes int           // in the cluster at the last call of nextToDisconnect; 0: none
 
-	due        time.Time     // of the next round; zero: none
-	startedAt  time.Time     // of the present round
-	size       int           // connections of this node at its beginning
-	takenCount int           // connections taken from waiting in this round
-	account    string        // account of the last connection taken
-	waiting    []*subscriber // connections of the round, ordered by account; empty: no round
+	due         time.Time     // of the next round; zero: none
+	startedAt   time.Time     // of the present round
+	startCount  int           // connections of this node at its beginning
+	takenCount  int           // connections taken from waiting in this round
+	lastAccount string        // account of the last connection taken
+	waiting     []*subscriber // connections of the round, ordered by account; empty: no round
 }
 
 func (r *rebalancer) active() bool { return len(r.waiting) > 0 }
@@ -85,7 +85,7 @@ func (r *rebalancer) settleTime() time.Duration { return r.period / 10 }
 
 // nextToDisconnect returns the connections to disconnect now; list returns all connections.
 func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() []*subscriber) []*subscriber {
-	if r.nodes != 0 && c.nodes > r.nodes {
+	if r.lastNodes != 0 && c.nodes > r.lastNodes {
 		r.due = now.Add(r.settleTime())
 		if r.active() {
 			// The next round begins when the time of this one is over.
@@ -93,7 +93,7 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 		}
 	}
 
-	r.nodes = c.nodes
+	r.lastNodes = c.nodes
 	if !r.active() {
 		if r.due.IsZero() || now.Before(r.due) {
 			return nil
@@ -104,25 +104,25 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 			return nil
 		}
 
-		r.waiting, r.startedAt, r.takenCount, r.account = groupByAccount(list()), now, 0, ""
-		r.size = len(r.waiting)
+		r.waiting, r.startedAt, r.takenCount, r.lastAccount = groupByAccount(list()), now, 0, ""
+		r.startCount = len(r.waiting)
 	}
 
-	pace := float64(r.size) / float64(r.period-r.settleTime())
+	pace := float64(r.startCount) / float64(r.period-r.settleTime())
 	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.takenCount
 	excess := c.excess(rebalanceUntil)
 
 	var moving []*subscriber
 	for ; r.active() && allowed > 0; r.takenCount++ {
 		s := r.waiting[0]
-		account := s.principal.ChannelAccount()
+		account := s.principal.AccountOfEvents()
 		// Finish an account that was begun, unless it is a large one.
-		if excess <= 0 && (account != r.account || excess <= -r.size/20) {
+		if excess <= 0 && (account != r.lastAccount || excess <= -r.startCount/20) {
 			r.waiting = nil
 			break
 		}
 
-		r.waiting, r.account = r.waiting[1:], account
+		r.waiting, r.lastAccount = r.waiting[1:], account
 		if s.isDisconnected() {
 			continue
 		}
@@ -139,7 +139,7 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 func groupByAccount(all []*subscriber) []*subscriber {
 	accounts := map[string][]*subscriber{}
 	for _, s := range all {
-		account := s.principal.ChannelAccount()
+		account := s.principal.AccountOfEvents()
 		accounts[account] = append(accounts[account], s)
 	}
 

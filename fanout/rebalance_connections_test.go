@@ -35,7 +35,7 @@ func (n *fleetNode) list() []*subscriber {
 
 // run lets time pass in steps of presenceInterval; others is the number of connections
 // on the other nodes, and goes says whether a disconnected subscriber goes to them. It
-// returns the most that were disconnected in a second, and all.
+// returns the most that were disconnected in a second, and how many in all.
 func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others *int,
 	goes func(*subscriber) bool) (fastest, all int) {
 	second, inSecond := from, 0
@@ -74,9 +74,9 @@ func TestAnAddedNodeGetsItsShareInTime(t *testing.T) {
 	}
 
 	for _, test := range []struct {
-		name        string
-		goes        func(*subscriber) bool
-		moved, tail int // most that are disconnected; fewest that stay
+		name                 string
+		goes                 func(*subscriber) bool
+		maxMoved, minStaying int
 	}{
 		{"a balancer that counts", toNew, 1900, 8100},
 		{"a balancer that hashes accounts", fifth, 10000, 8000},
@@ -93,10 +93,10 @@ func TestAnAddedNodeGetsItsShareInTime(t *testing.T) {
 			t.Logf("%d of %d connections disconnected, at most %d in a second; %d stay, the share is %.0f", all,
 				accounts*sockets, fastest, len(n.here), share)
 
-			if float64(len(n.here)) > share*(1+rebalanceUntil)+1 || len(n.here) < test.tail {
+			if float64(len(n.here)) > share*(1+rebalanceUntil)+1 || len(n.here) < test.minStaying {
 				t.Errorf("%d connections stay, the share is %.0f", len(n.here), share)
 			}
-			if all > test.moved || fastest > accounts*sockets/int(period.Seconds()*0.9)+sockets {
+			if all > test.maxMoved || fastest > accounts*sockets/int(period.Seconds()*0.9)+sockets {
 				t.Errorf("%d disconnected, at most %d in a second", all, fastest)
 			}
 			if _, more := n.run(began.Add(3*period), 3*period, 5, &others, test.goes); more != 0 {
@@ -133,13 +133,13 @@ func TestAccountsMoveTogether(t *testing.T) {
 	began := time.Now()
 	n.run(began, time.Second, 1, &others, gone)
 	n.run(began.Add(time.Second), 2*period, 2, &others, gone)
-	left := map[string]int{}
+	staying := map[string]int{} // connections by account
 
 	for s := range n.here {
-		left[s.principal.AccountID]++
+		staying[s.principal.AccountID]++
 	}
 
-	for account, sockets := range left {
+	for account, sockets := range staying {
 		if sockets != 7 {
 			t.Errorf("%d of 7 connections of %s stay", sockets, account)
 		}

@@ -145,9 +145,9 @@ const (
 // partitionTimeout bounds the query of the partition during a login.
 const partitionTimeout = 200 * time.Millisecond
 
-// ChannelAccount returns the account of the events that the principal's channel token
+// AccountOfEvents returns the account of the events that the principal's channel token
 // selects: the only account of its filter, else the principal's own.
-func (p *Principal) ChannelAccount() string { return selectedAccount(p.AccountID, p.Filter) }
+func (p *Principal) AccountOfEvents() string { return selectedAccount(p.AccountID, p.Filter) }
 
 func selectedAccount(ownAccount string, f Filter) string {
 	if len(f.AccountIDs) == 1 {

@@ -82,7 +82,7 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 	next := &mediaParameters{
 		stream: rtp.NewStream(m.port, rtp.Format{
 			PayloadType: format.SendType, Clock: format.Clock, Frame: audio.FrameDuration,
-			Events: agreed.TelephoneEvent.SendType, EventsClock: agreed.TelephoneEvent.Clock,
+			TelephoneEventType: agreed.TelephoneEvent.SendType, TelephoneEventClock: agreed.TelephoneEvent.Clock,
 		}),
 		audioType: format.ReceiveType, eventType: agreed.TelephoneEvent.ReceiveType,
 		dtmf: &rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock},

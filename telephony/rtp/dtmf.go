@@ -117,7 +117,7 @@ func (r *DTMFReceiver) toDuration(ticks uint16) time.Duration {
 // ended. No audio is sent meanwhile.
 func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duration) error {
 	event := strings.IndexByte(digits, digit)
-	if event < 0 || s.format.Events == 0 {
+	if event < 0 || s.format.TelephoneEventType == 0 {
 		return fault.New(fault.KindUnsupported, "the peer did not negotiate telephone-event")
 	}
 
@@ -196,5 +196,5 @@ func (s *Stream) sendEvent(event byte, end, first bool, timestamp uint32, played
 	binary.BigEndian.PutUint16(payload[2:], played)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sendPacket(s.format.Events, first, timestamp, payload[:])
+	return s.sendPacket(s.format.TelephoneEventType, first, timestamp, payload[:])
 }

@@ -18,7 +18,7 @@ func numbered(ssrc uint32, sequence int) pion.Packet {
 
 func TestStrangersAreNotHeard(t *testing.T) {
 	t.Run("once the phone has spoken, only its port", func(t *testing.T) {
-		a, b, portA, portB := pair(t, 25040)
+		a, b, portA, portB := twoPhones(t, 25040)
 		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		a.send(portA, pion.Packet{Payload: []byte("a")})
 		b.hear()
@@ -32,7 +32,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 	})
 
 	t.Run("another port of the phone's host is believed first, and sent to", func(t *testing.T) {
-		a, b, portA, portB := pair(t, 25060)
+		a, b, portA, portB := twoPhones(t, 25060)
 		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		translated := newPhone(t)
 		translated.raw(portA, []byte("not RTP"))
@@ -50,7 +50,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 
 	t.Run("another host is not", func(t *testing.T) {
 		reg := prometheus.NewRegistry()
-		_, b, portA, portB := pairOf(t, newPortsCountedIn(t, 25080, 25088, reg))
+		_, b, portA, portB := twoPhonesOn(t, newPortsCountedIn(t, 25080, 25088, reg))
 		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"))
 		stranger := newPhone(t)

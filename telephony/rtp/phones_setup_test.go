@@ -90,13 +90,13 @@ func mapping(pairs ...uint8) rtp.PayloadMapping {
 	return m
 }
 
-// pair is two phones and their ports, not yet joined.
-func pair(t *testing.T, first uint16) (a, b *phone, portA, portB *rtp.Port) {
+// twoPhones returns two phones and their ports, not yet joined.
+func twoPhones(t *testing.T, first uint16) (a, b *phone, portA, portB *rtp.Port) {
 	t.Helper()
-	return pairOf(t, newPorts(t, first, first+8))
+	return twoPhonesOn(t, newPorts(t, first, first+8))
 }
 
-func pairOf(t *testing.T, ports *rtp.Ports) (a, b *phone, portA, portB *rtp.Port) {
+func twoPhonesOn(t *testing.T, ports *rtp.Ports) (a, b *phone, portA, portB *rtp.Port) {
 	t.Helper()
 	a, b = newPhone(t), newPhone(t)
 	portA, portB = open(t, ports), open(t, ports)

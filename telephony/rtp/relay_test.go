@@ -16,7 +16,7 @@ import (
 )
 
 func TestRelay(t *testing.T) {
-	a, b, portA, portB := pair(t, 25000)
+	a, b, portA, portB := twoPhones(t, 25000)
 	ab := mapping(0, 0, 101, 96)
 	rtp.Relay(portA, portB, ab, mapping(0, 0, 96, 101))
 
@@ -63,7 +63,7 @@ func TestRelay(t *testing.T) {
 }
 
 func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
-	a, b, portA, portB := pair(t, 25020)
+	a, b, portA, portB := twoPhones(t, 25020)
 	m := rtp.PayloadMapping{Clock: 8000}
 	m.Convert(0, 8, g711.ULawToALaw())
 	rtp.Relay(portA, portB, m, rtp.PayloadMapping{})
@@ -77,7 +77,7 @@ func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 
 // Packets that arrive while the reader is busy are read later.
 func TestBursts(t *testing.T) {
-	a, b, portA, portB := pair(t, 25360)
+	a, b, portA, portB := twoPhones(t, 25360)
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 
 	const packets = 100
@@ -133,7 +133,7 @@ func TestRelayOverIPv6(t *testing.T) {
 
 func TestHoldStopsSending(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	a, b, portA, portB := pairOf(t, newPortsCountedIn(t, 25100, 25108, reg))
+	a, b, portA, portB := twoPhonesOn(t, newPortsCountedIn(t, 25100, 25108, reg))
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	portB.SetHold(true)
 	a.send(portA, pion.Packet{Payload: []byte("held")})
@@ -147,7 +147,7 @@ func TestHoldStopsSending(t *testing.T) {
 }
 
 func TestRelayAllocatesNothing(t *testing.T) {
-	a, b, portA, portB := pair(t, 25260)
+	a, b, portA, portB := twoPhones(t, 25260)
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	packet := pion.Packet{Header: pion.Header{Version: 2}, Payload: make([]byte, 160)}
 	raw, err := packet.Marshal()

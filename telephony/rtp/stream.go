@@ -13,19 +13,19 @@ type Format struct {
 	PayloadType uint8
 	Clock       uint32        // RTP clock in Hz
 	Frame       time.Duration // duration of the audio in one packet
-	// Events is the payload type of telephone-event, or 0 for none. EventsClock is its clock in Hz if
-	// it differs from Clock.
-	Events      uint8
-	EventsClock uint32
+	// TelephoneEventType is the payload type of telephone-event (DTMF, RFC 4733), or 0 for none.
+	// TelephoneEventClock is its clock in Hz if it differs from Clock.
+	TelephoneEventType  uint8
+	TelephoneEventClock uint32
 }
 
 func (f Format) frameSamples() uint32 { return ticks(f.Frame, f.Clock) }
 
 func (f Format) eventClockRate() uint32 {
-	if f.EventsClock == 0 {
+	if f.TelephoneEventClock == 0 {
 		return f.Clock
 	}
-	return f.EventsClock
+	return f.TelephoneEventClock
 }
 
 // ticks converts a duration to ticks of a clock in Hz.

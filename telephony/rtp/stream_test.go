@@ -14,33 +14,34 @@ import (
 	"trunkline/telephony/rtp"
 )
 
-type counting struct {
+// numberedFrames supplies frames that begin with their number.
+type numberedFrames struct {
 	mu sync.Mutex
 	n  byte
 }
 
 // Next is rtp.Source's: every tenth frame is silence.
-func (c *counting) Next(buffer []byte) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n++
-	if c.n%10 == 0 {
+func (f *numberedFrames) Next(buffer []byte) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+	if f.n%10 == 0 {
 		return 0
 	}
-	return copy(buffer, []byte{c.n, 1, 2})
+	return copy(buffer, []byte{f.n, 1, 2})
 }
 
 func TestStreamKeepsItsPace(t *testing.T) {
-	a, _, portA, _ := pair(t, 25220)
-	stream := rtp.NewStream(portA, rtp.Format{PayloadType: 8, Clock: 8000, Frame: 20 * time.Millisecond})
+	phone, _, port, _ := twoPhones(t, 25220)
+	stream := rtp.NewStream(port, rtp.Format{PayloadType: 8, Clock: 8000, Frame: 20 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	start := time.Now()
-	running.Go(func() { stream.Run(ctx, &counting{}) })
+	running.Go(func() { stream.Run(ctx, &numberedFrames{}) })
 	var heard []pion.Packet
 
 	for range 15 {
-		heard = append(heard, a.hear())
+		heard = append(heard, phone.hear())
 	}
 
 	passed := time.Since(start)
@@ -57,8 +58,8 @@ func TestStreamKeepsItsPace(t *testing.T) {
 		if p.Payload[0] == 11 {
 			step, marker = 320, true
 		}
-		if more := p.Timestamp - before.Timestamp - step; more%160 == 0 && more < 160*50*60 && more > 0 {
-			step, marker = step+more, true // a slow machine missed frames
+		if surplus := p.Timestamp - before.Timestamp - step; surplus%160 == 0 && surplus < 160*50*60 && surplus > 0 {
+			step, marker = step+surplus, true // a slow machine missed frames
 		}
 		if p.SequenceNumber != before.SequenceNumber+1 || p.Timestamp != before.Timestamp+step || p.Marker != marker ||
 			p.SSRC != before.SSRC {
@@ -98,13 +99,14 @@ func TestStreamTakesFramesAtTheirDeadlines(t *testing.T) {
 }
 
 func TestPressIsOnePress(t *testing.T) {
-	a, _, portA, _ := pair(t, 25240)
-	stream := rtp.NewStream(portA, rtp.Format{PayloadType: 0, Clock: 8000, Frame: 20 * time.Millisecond, Events: 101})
+	phone, _, port, _ := twoPhones(t, 25240)
+	stream := rtp.NewStream(port,
+		rtp.Format{PayloadType: 0, Clock: 8000, Frame: 20 * time.Millisecond, TelephoneEventType: 101})
 	if err := stream.Send([]byte("before")); err != nil {
 		t.Fatal(err)
 	}
 
-	before := a.hear()
+	before := phone.hear()
 	if err := stream.SendDTMF(t.Context(), '#', 70*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -112,16 +114,16 @@ func TestPressIsOnePress(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	keypad := rtp.DTMFReceiver{Clock: 8000}
+	receiver := rtp.DTMFReceiver{Clock: 8000}
 	var presses []rtp.DTMF
 	packets := 0
 
-	for p := a.hear(); p.PayloadType == 101; p = a.hear() {
+	for p := phone.hear(); p.PayloadType == 101; p = phone.hear() {
 		packets++
 		if p.Timestamp != before.Timestamp+160 {
 			t.Errorf("an event's timestamp is %d after audio at %d", p.Timestamp, before.Timestamp)
 		}
-		if press, ok := keypad.HandleEvent(&rtp.Packet{Timestamp: p.Timestamp, Payload: p.Payload}, time.Now()); ok {
+		if press, ok := receiver.HandleEvent(&rtp.Packet{Timestamp: p.Timestamp, Payload: p.Payload}, time.Now()); ok {
 			presses = append(presses, press)
 		}
 	}
