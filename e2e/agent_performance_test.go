@@ -26,8 +26,9 @@ func TestAgentPerformanceIsSentOnceReal(t *testing.T) {
 func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	const rounds, agents = 3, 20
 	ask := func(types ...string) *subscriber {
-		token := c.channel[0].login(t, apiPaths, user("alice").types(types...))
-		return follow(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true}, c.channel...)
+		token := c.channelNodes[0].login(t, apiPaths, user("alice").types(types...))
+		return keepSubscribed(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true},
+			c.channelNodes...)
 	}
 
 	asked, all, custom := ask("AGENT_PERFORMANCE"), ask(), ask("AGENT_CUSTOM_EVENT")
@@ -45,7 +46,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		}
 
 		before := asked.events()
-		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
+		c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
 		asked.await(t, "new messages", func(got []event) bool { // intervals are being closed
 			kept, _ := dropRepeats(got)
 			known, _ := dropRepeats(before)
@@ -63,7 +64,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	over := time.Now().Add(-time.Minute)
 
 	// Figures of later events follow.
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
 	want := map[performanceRow]bool{}
 	for round := range rounds {
 		for agent := range agents {
@@ -78,7 +79,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	}
 
 	asked.await(t, fmt.Sprintf("%d messages", len(want)), func(got []event) bool {
-		kept, _ := dropRepeats(got) // a follower may receive the events after its cursor again
+		kept, _ := dropRepeats(got) // a subscriber that resumes may receive the events after its cursor again
 		return len(kept) >= len(want)
 	})
 

@@ -114,7 +114,7 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 		body := fmt.Sprintf(
 			`[{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":"call-%s","agent_id":%q}}]`,
 			at.Unix(), step, queue, queue, agent)
-		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
+		c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
 
 	type alert struct {

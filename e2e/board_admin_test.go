@@ -21,7 +21,7 @@ func TestBoardAdministration(t *testing.T) {
 	c := embeddedCluster(t, "TRUNKLINE_FEEDS",
 		`[{"name":"pbx1","kind":"freeswitch","address":"127.0.0.1:1","password":"ClueCon","account":"demo"}]`)
 	n := c.nodes[0]
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
 		`[{"type":"AGENT_LOGIN","data":{"agent_id":"1002","agent_name":"Ben Castillo"}},{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"1002","queue_id":"sales"}}]`,
 		2)
 	b := n.newBoard(t)

@@ -18,7 +18,8 @@ func TestBoardAlerts(t *testing.T) {
 			event, call)
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+step("c0", "entered")+","+step("c0", "abandoned")+"]", 2)
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
+		"["+step("c0", "entered")+","+step("c0", "abandoned")+"]", 2)
 	b := n.newBoard(t)
 	b.login(t, "admin")
 	b.view(t, "#alerts")
@@ -44,12 +45,12 @@ func TestBoardAlerts(t *testing.T) {
 		events = append(events, step(fmt.Sprint("call", i), "entered"))
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 	b.awaitTrue(t, "the banner, on another page too",
 		"document.querySelector('.banner')?.textContent.includes('Many wait in sales: sales')")
 	b.awaitTrue(t, "the list", "document.querySelector('#alerts tbody').textContent.includes('Active')")
 	b.checkAccess(t, "alerts")
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
 		"["+step("call0", "abandoned")+","+step("call1", "abandoned")+"]", 2)
 	b.awaitTrue(t, "its end",
 		"!document.querySelector('.banner')?.textContent.includes('Many wait') && document.querySelector('#alerts tbody').textContent.includes('Over')")

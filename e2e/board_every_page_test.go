@@ -83,7 +83,7 @@ func (b *board) testWrongPassword(t *testing.T) {
 func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	t.Helper()
 	const evil = `<img src=x onerror="globalThis.harmed=true"><script>harmed=true</script>`
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
 		`{"type":"AGENT_LOGIN","data":{"agent_id":`+jsString(evil)+`,"state":`+jsString(evil)+`}}`, 1)
 	b.view(t, "#floor")
 	b.awaitTrue(t, "the agent",
@@ -102,8 +102,8 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 		t.Error("an event's text became HTML")
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+jsString(evil)+`}}`,
-		1)
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
+		`{"type":"AGENT_LOGOUT","data":{"agent_id":`+jsString(evil)+`}}`, 1)
 }
 
 func (b *board) testDescriptions(t *testing.T, check func(string)) {

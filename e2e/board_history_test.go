@@ -71,7 +71,7 @@ func TestBoardHistory(t *testing.T) {
 				20*time.Second))
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", 3+13*4+3*2)
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", 3+13*4+3*2)
 
 	b.mustEval(t, "{ const range = document.getElementById('choice-range'); range.value = 'yesterday'; range.dispatchEvent(new Event('change')); }",
 		nil)

@@ -77,7 +77,7 @@ func (s *scene) callEvent(step string, queue, call, agent int, at time.Time) str
 
 func (s *scene) post(t *testing.T, events ...string) {
 	t.Helper()
-	s.c.ingest.postAccepted(t, s.c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+	s.c.ingestNode.postAccepted(t, s.c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 }
 
 // changeEverything has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and

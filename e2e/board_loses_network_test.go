@@ -57,7 +57,7 @@ func TestBoard(t *testing.T) {
 	n := c.nodes[0]
 	stopDemo := n.playDemo(t, c.key, 2)
 	token := n.login(t, wsPaths, user("alice").types(boardEventTypes...))
-	reference := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, n)
+	reference := keepSubscribed(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, n)
 	reference.awaitCount(t, 25) // so that agents and calls exist before the board is opened
 
 	b := n.newBoard(t)

@@ -30,7 +30,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	sent := 0
 	send := func() { // a few events for each account
 		for _, account := range accounts {
-			c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch(account, sent, sent+2), 2)
+			c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch(account, sent, sent+2), 2)
 			sent += 2
 		}
 	}

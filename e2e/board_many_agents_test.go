@@ -113,7 +113,7 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 					i%50))
 		}
 
-		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+		c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 	}
 
 	n.playDemo(t, c.key, 500)

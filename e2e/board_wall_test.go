@@ -45,7 +45,7 @@ func TestBoardWall(t *testing.T) {
 				i, i))
 	}
 
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 
 	b := n.newBoard(t)
 	b.view(t, "#wall?rotate=600")

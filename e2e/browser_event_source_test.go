@@ -20,19 +20,19 @@ func TestEventSource(t *testing.T) {
 		events.onopen = () => { opened++; open(); };
 		events.onmessage = ({ data }) => got.push(JSON.parse(data).id);
 	})`, nil)
-	reference := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, n)
+	reference := keepSubscribed(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, n)
 
 	const each, cuts = 50, 3
 	for i := range cuts + 1 {
-		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", i*each, (i+1)*each), each)
+		c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", i*each, (i+1)*each), each)
 		if i == cuts {
 			break
 		}
 
 		b.awaitTrue(t, "some events", fmt.Sprintf("got.length > %d", i*each))
 		b.cable.setState(resetting)
-		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each),
-			each)
+		c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson",
+			batch("demo", 1000+i*each, 1000+(i+1)*each), each)
 		b.cable.setState(passing)
 		b.awaitTrue(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
 	}

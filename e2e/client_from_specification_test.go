@@ -151,7 +151,7 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			for _, e := range callEvents {
 				story := strings.ReplaceAll(readFile(t, e.file+".in.jsonl"), `"Account-ID": "acme"`,
 					`"Account-ID": "demo"`)
-				c.ingest.postAccepted(t, c.key, e.format, "application/x-ndjson", story, len(lines(story)))
+				c.ingestNode.postAccepted(t, c.key, e.format, "application/x-ndjson", story, len(lines(story)))
 			}
 
 			var id string
@@ -167,7 +167,7 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			hangUp()
 			if s.records != nil {
 				records := asOfNow(s.records(t, id))
-				c.ingest.postAccepted(t, c.key, s.format, "application/x-ndjson", records, len(lines(records)))
+				c.ingestNode.postAccepted(t, c.key, s.format, "application/x-ndjson", records, len(lines(records)))
 			}
 
 			f.await(t, "to find the call", func(out, _ []string) bool { return slices.Contains(out, "found "+s.found) })

@@ -40,7 +40,7 @@ func newLibraries(t *testing.T, more ...string) *clientLibraries {
 	t.Helper()
 	c := embeddedCluster(t, more...)
 	n := c.nodes[0]
-	w := c.account(t, "clients", "demo")
+	w := c.createAccountAndUser(t, "clients", "demo")
 
 	return &clientLibraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{},
 		driverSettings: conformance.Settings{
@@ -115,7 +115,7 @@ func (l *clientLibraries) send(t *testing.T, events, size int) {
 		l.sent++
 	}
 
-	l.ingest.postAccepted(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
+	l.ingestNode.postAccepted(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
 }
 
 // await waits until enough returns true for the lines of each driver.

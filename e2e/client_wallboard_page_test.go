@@ -46,7 +46,7 @@ func TestWallboard(t *testing.T) {
 	p.open(t, "http://"+address+"/wallboard.html")
 	postLogin := func(agent int) {
 		body := fmt.Sprintf(`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"%d"}}`, agent)
-		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
+		c.ingestNode.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
 
 	awaitShown := func(agents ...int) {

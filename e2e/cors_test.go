@@ -53,7 +53,7 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	}
 
 	script(allowed)
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+	c.ingestNode.postAccepted(t, c.key, "generic", typeJSON,
 		`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"1001"}}`, 1)
 	var answers []string
 	p.mustEval(t, `(async () => {

@@ -18,13 +18,13 @@ import (
 
 // subscription has the parameters of a subscriber.
 type subscription struct {
-	paths  paths
-	token  string
-	query  bool   // token in the query, not in the header
-	since  string // position to start from
-	header bool   // since as Last-Event-ID, not in the query
-	cursor bool   // with cursors; server-sent events always have them
-	sse    bool
+	paths         paths
+	token         string
+	tokenInQuery  bool   // not in the header Authorization
+	since         string // position to start from
+	sinceInHeader bool   // as Last-Event-ID, not in the query
+	cursor        bool   // with cursors; server-sent events always have them
+	sse           bool
 }
 
 func (s subscription) String() string {
@@ -54,7 +54,7 @@ func (r *refused) Error() string { return "refused: " + r.String() }
 
 func (s subscription) connect(ctx context.Context, n *node) (connection, error) {
 	query, header := url.Values{}, http.Header{}
-	if s.query {
+	if s.tokenInQuery {
 		query.Set("token", s.token)
 	} else {
 		header.Set("Authorization", "Bearer "+s.token)
@@ -62,7 +62,7 @@ func (s subscription) connect(ctx context.Context, n *node) (connection, error) 
 
 	switch {
 	case s.since == "":
-	case s.header:
+	case s.sinceInHeader:
 		header.Set("Last-Event-ID", s.since)
 	default:
 		query.Set("since", s.since)

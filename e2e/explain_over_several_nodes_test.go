@@ -48,11 +48,11 @@ func (e explanation) outcomes() (all map[string]int) {
 func TestExplainOverSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := splitRolesCluster(t)
-	first, second := c.channel[0], c.channel[1]
+	first, second := c.channelNodes[0], c.channelNodes[1]
 
 	var portal portalSession
 	eventually(t, "the login", func() error {
-		a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
+		a := c.ingestNode.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
 			`{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
 		if err := json.Unmarshal(a.body, &portal); err != nil || portal.AccessToken == "" {
 			return fmt.Errorf("%s %v", a, err)
@@ -66,7 +66,7 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 		subscription{paths: apiPaths, token: second.login(t, apiPaths, user("bob").types("AGENT_LOGOUT"))})
 
 	post := func() {
-		c.ingest.postAccepted(t, c.key, "generic", "application/json",
+		c.ingestNode.postAccepted(t, c.key, "generic", "application/json",
 			`{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
 	}
 
@@ -82,13 +82,13 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 		}
 	}
 
-	if a := c.ingest.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token),
+	if a := c.ingestNode.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token),
 		""); a.status != http.StatusForbidden {
 		t.Errorf("a user's channel token: %s", a)
 	}
 
 	second.kill(t)
-	e := c.ingest.awaitExplanation(t, portal.AccessToken, id,
+	e := c.ingestNode.awaitExplanation(t, portal.AccessToken, id,
 		func(e explanation) bool { return !e.Complete && len(e.Connections) == 1 })
 	if len(e.Missing) != 1 || e.outcomes()["alice delivered"] != 1 {
 		t.Errorf("after the kill: %+v", e)

@@ -151,7 +151,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
 	n.start(t)
 	token := n.login(t, apiPaths, user("admin"))
-	sub := follow(t, subscription{paths: apiPaths, token: token}, n)
+	sub := keepSubscribed(t, subscription{paths: apiPaths, token: token}, n)
 	first := n.awaitFeeds(t, 1)
 
 	pbx.send(pbx.newSessionEvents(t)...)
@@ -265,7 +265,7 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 		n.awaitFeeds(t, 2)
 	}
 
-	sub := follow(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1],
+	sub := keepSubscribed(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1],
 		nodes[0])
 	for _, n := range nodes {
 		session := pbx.newSessionEvents(t)

@@ -36,7 +36,7 @@ func TestForeignClients(t *testing.T) {
 				f.await(t, "to be connected", func(_, errLines []string) bool {
 					return strings.Contains(strings.Join(errLines, "\n"), "connected")
 				})
-				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
+				c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
 				f.awaitNumbers(t, sequence(0, 20))
 				n.signal(t, syscall.SIGTERM)
 
@@ -46,7 +46,7 @@ func TestForeignClients(t *testing.T) {
 
 				n.start(t)
 				// The client may still be disconnected: it receives the event after resuming.
-				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
+				c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
 				f.awaitNumbers(t, sequence(0, 40))
 				_, errLines := f.lines()
 				if !strings.Contains(strings.Join(errLines, "\n"), "1012") {

@@ -117,10 +117,10 @@ func TestFullDisk(t *testing.T) {
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
 	stays := n.subscribe(t, subscription{paths: apiPaths, token: token})
-	l := startPosters(t,
+	load := startPosters(t,
 		&poster{name: "p", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond},
 		&poster{name: "q", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond})
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 
 	fullMessage := p.row(t, "the disk is full: free space")
 	sound := strings.Repeat("audio ", 200<<10)
@@ -174,7 +174,7 @@ func TestFullDisk(t *testing.T) {
 
 		empty()
 		emptied := time.Now()
-		l.awaitMore(t, 20)
+		load.awaitMore(t, 20)
 		t.Logf("round %d: records are taken again %v after there is room", round+1,
 			time.Since(emptied).Round(time.Millisecond))
 
@@ -195,8 +195,8 @@ func TestFullDisk(t *testing.T) {
 			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "1") })
 	}
 
-	l.stop()
-	live, again := dropRepeats(l.awaitAll(t, stays, ""))
+	load.stop()
+	live, again := dropRepeats(load.awaitAll(t, stays, ""))
 	if again != 0 || stays.endError() != nil {
 		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
@@ -213,7 +213,7 @@ func TestFullDisk(t *testing.T) {
 	n.start(t)
 	replay := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"})
-	if all, again := dropRepeats(l.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
+	if all, again := dropRepeats(load.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
 		t.Errorf("%d events, %d of them again, after a kill; there were %d", len(all), again, len(live))
 	}
 
@@ -233,6 +233,6 @@ func TestFullDisk(t *testing.T) {
 	p.mustExit(t, "MiB are free on the disk of", n.settings)
 	empty()
 	n.start(t)
-	l.awaitAll(t, n.subscribe(t,
+	load.awaitAll(t, n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"}), "")
 }

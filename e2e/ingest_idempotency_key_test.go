@@ -95,7 +95,7 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t)
-			killed, other := c.nodes[0], c.otherNode()
+			killed, other := c.nodes[0], c.lastChannelNode()
 
 			const bodies = 6
 			var all []time.Duration
@@ -156,7 +156,7 @@ func TestABodyOfAStoppedProcessIsOneEventEach(t *testing.T) {
 		<-posted
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", bodies), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", bodies), 1)
 	eventually(t, "the last event", func() error {
 		if c.countRecords(t, wire.TopicEvents, bodies+1)[bodies] == 0 {
 			return errors.New("it is not there")

@@ -34,11 +34,11 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	posters := make([]*poster, 0, len(accounts)+1)
 	for i, account := range append(accounts, accounts[0]) {
 		if i < len(accounts) {
-			c.account(t, account, "demo")
+			c.createAccountAndUser(t, account, "demo")
 		}
 
-		at := c.ingest
-		if len(c.channel) == len(c.nodes) { // all nodes accept records
+		at := c.ingestNode
+		if len(c.channelNodes) == len(c.nodes) { // all nodes accept records
 			at = c.nodes[i%len(c.nodes)]
 		}
 
@@ -47,29 +47,29 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 				every: 50 * time.Millisecond})
 	}
 
-	token := c.channel[0].login(t, apiPaths, user("alice"))
-	oneAccount := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a")) // a token
-	first := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
-	l := startPosters(t, posters...)
-	l.awaitMore(t, 10) // so that there is a position to resume from
+	token := c.channelNodes[0].login(t, apiPaths, user("alice"))
+	oneAccount := c.channelNodes[0].login(t, apiPaths, user("alice").accounts("load-a")) // a token
+	first := c.channelNodes[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
+	load := startPosters(t, posters...)
+	load.awaitMore(t, 10) // so that there is a position to resume from
 	begun := first.awaitCount(t, 1)[0]
 	first.close()
 
-	streams := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"},
-		c.channel...)
-	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(),
-		c.channel[0])
-	oneByID := follow(t, subscription{paths: apiPaths, token: oneAccount, since: "earliest"}, c.channel...)
-	followers := []*subscriber{streams, cursors, oneByID}
+	streams := keepSubscribed(t, subscription{paths: wsPaths, token: token, sse: true, sinceInHeader: true,
+		since: "earliest"}, c.channelNodes...)
+	cursors := keepSubscribed(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"},
+		c.lastChannelNode(), c.channelNodes[0])
+	oneByID := keepSubscribed(t, subscription{paths: apiPaths, token: oneAccount, since: "earliest"}, c.channelNodes...)
+	reconnecting := []*subscriber{streams, cursors, oneByID}
 
 	known := map[string]postedRecord{begun.ID: postedRecordOf(t, begun)} // by id, as first received
 	for round, killed := range rounds {
-		l.awaitMore(t, 30)
+		load.awaitMore(t, 30)
 		for _, n := range killed {
 			n.kill(t)
 		}
 
-		for _, s := range followers {
+		for _, s := range reconnecting {
 			c.checkAndStore(t, known, s.events())
 		}
 
@@ -82,9 +82,9 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 			n.awaitReady(t)
 		}
 
-		l.awaitMore(t, 20)
+		load.awaitMore(t, 20)
 		restarted := time.Now()
-		for _, s := range followers {
+		for _, s := range reconnecting {
 			s.awaitCount(t, len(s.events())+1)
 		}
 
@@ -92,19 +92,19 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		t.Logf("round %d: events flow again %v after readiness", round+1, time.Since(restarted).Round(time.Millisecond))
 	}
 
-	l.awaitMore(t, 30)
-	l.stop()
+	load.awaitMore(t, 30)
+	load.stop()
 
 	// With cursors the stream has missed and repeated nothing in any account, and with plain ids
 	// the stream of one account has neither.
-	checkOrder(t, "the event stream", l.awaitAll(t, streams, ""))
-	checkOrder(t, "the one account", l.awaitAll(t, oneByID, "load-a"))
-	withCursors, again := dropRepeats(l.awaitAll(t, cursors, ""))
+	checkOrder(t, "the event stream", load.awaitAll(t, streams, ""))
+	checkOrder(t, "the one account", load.awaitAll(t, oneByID, "load-a"))
+	withCursors, again := dropRepeats(load.awaitAll(t, cursors, ""))
 	checkOrder(t, "the socket with cursors", withCursors)
 
-	for _, n := range c.channel {
+	for _, n := range c.channelNodes {
 		replay := n.subscribe(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true})
-		all := l.awaitAll(t, replay, "")
+		all := load.awaitAll(t, replay, "")
 		checkOrder(t, "a replay on "+n.name, all)
 		c.checkAndStore(t, known, all)
 
@@ -114,7 +114,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	}
 
 	acked, sent := 0, 0
-	for _, p := range l.posters {
+	for _, p := range load.posters {
 		acked, sent = acked+len(p.acked), sent+p.next
 	}
 

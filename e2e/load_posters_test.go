@@ -23,14 +23,14 @@ type poster struct {
 	next  int          // numbers below it were posted
 }
 
-// load is a set of running posters.
-type load struct {
+// postedLoad is a set of running posters.
+type postedLoad struct {
 	posters []*poster
 	stop    func()
 }
 
 // startPosters starts posters; they stop at the end of the test at the latest.
-func startPosters(t testing.TB, posters ...*poster) *load {
+func startPosters(t testing.TB, posters ...*poster) *postedLoad {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
@@ -40,9 +40,9 @@ func startPosters(t testing.TB, posters ...*poster) *load {
 		working.Go(func() { p.run(ctx) })
 	}
 
-	l := &load{posters, func() { cancel(); working.Wait() }}
-	t.Cleanup(l.stop)
-	return l
+	load := &postedLoad{posters, func() { cancel(); working.Wait() }}
+	t.Cleanup(load.stop)
+	return load
 }
 
 func (p *poster) run(ctx context.Context) {
@@ -82,9 +82,9 @@ func (p *poster) acknowledged() int {
 }
 
 // awaitMore waits until every poster has a number of further acknowledgements.
-func (l *load) awaitMore(t testing.TB, more int) {
+func (load *postedLoad) awaitMore(t testing.TB, more int) {
 	t.Helper()
-	for _, p := range l.posters {
+	for _, p := range load.posters {
 		goal := p.acknowledged() + more
 		eventually(t, p.name+" to be acknowledged", func() error {
 			if n := p.acknowledged(); n < goal {
@@ -112,10 +112,10 @@ func postedRecordOf(t testing.TB, e event) postedRecord {
 
 // awaitAll waits until s has received every acknowledged record of the account, or of all
 // accounts for "". The load must have stopped.
-func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
+func (load *postedLoad) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	t.Helper()
 	missing := map[postedRecord]bool{}
-	for _, p := range l.posters {
+	for _, p := range load.posters {
 		for n := range p.acked {
 			if account == "" || p.account == account {
 				missing[postedRecord{p.name, n}] = true

@@ -13,7 +13,7 @@ import (
 func (c *cluster) awaitKey(t testing.TB, key string) {
 	t.Helper()
 	eventually(t, "an API key to work", func() error {
-		a := c.ingest.post(t, key, "svc.cc", typeJSON, "[]")
+		a := c.ingestNode.post(t, key, "svc.cc", typeJSON, "[]")
 		if a.status != http.StatusAccepted {
 			return fmt.Errorf("%s", a)
 		}
@@ -21,17 +21,19 @@ func (c *cluster) awaitKey(t testing.TB, key string) {
 	})
 }
 
-// account creates an account below demo, with a user agent, and waits until all nodes have both.
-func (c *cluster) account(t testing.TB, id, parent string) credentials {
+// createAccountAndUser creates an account below parent, with a user named agent, and returns the user's credentials
+// when all nodes have both.
+func (c *cluster) createAccountAndUser(t testing.TB, id, parent string) credentials {
 	t.Helper()
 	domain := id + ".test"
-	if got := c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", domain, "--parent", parent); got != id {
-		t.Fatalf("account create prints %q", got)
+	created := c.ingestNode.cli(t, "account", "create", id, "--id", id, "--domain", domain, "--parent", parent)
+	if created != id {
+		t.Fatalf("account create prints %q", created)
 	}
 
-	c.ingest.cliWith(t, password+"\n", "user", "create", "agent", "--account", id, "--password-stdin")
+	c.ingestNode.cliWith(t, password+"\n", "user", "create", "agent", "--account", id, "--password-stdin")
 	w := credentials{Username: "agent", Password: password, Domain: domain}
-	for _, n := range c.channel {
+	for _, n := range c.channelNodes {
 		eventually(t, "a new user to log in", func() error {
 			if a := n.tryLogin(t, apiPaths, w); a.status != http.StatusOK {
 				return fmt.Errorf("%s", a)

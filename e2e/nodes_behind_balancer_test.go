@@ -147,7 +147,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	asks := map[string][]subscription{}
 	for i := range accounts {
 		id := fmt.Sprint("fleet-", i)
-		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		c.ingestNode.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 	}
 
 	for i := range accounts {
@@ -164,7 +164,8 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 				return nil
 			})
 
-			asks[id] = append(asks[id], subscription{paths: apiPaths, token: granted.Token, query: j == 0, sse: j == 1})
+			asks[id] = append(asks[id],
+				subscription{paths: apiPaths, token: granted.Token, tokenInQuery: j == 0, sse: j == 1})
 		}
 	}
 
@@ -252,14 +253,14 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	b := startBalancer(t, nil, first, added)
 
 	const accounts, sockets = 8, 3
-	var followers []*subscriber
+	var reconnecting []*subscriber
 	var posters []*poster
 
 	for i := range accounts {
 		id := fmt.Sprint("fleet-", i)
-		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		c.ingestNode.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 		posters = append(posters,
-			&poster{name: id, account: id, key: c.key, node: c.ingest, every: 200 * time.Millisecond})
+			&poster{name: id, account: id, key: c.key, node: c.ingestNode, every: 200 * time.Millisecond})
 	}
 
 	for i := range accounts {
@@ -273,12 +274,12 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 
 		ask := subscription{paths: apiPaths, token: first.login(t, apiPaths, w), since: "earliest"}
 		for range sockets {
-			followers = append(followers, follow(t, ask, b))
+			reconnecting = append(reconnecting, keepSubscribed(t, ask, b))
 		}
 	}
 
-	l := startPosters(t, posters...)
-	l.awaitMore(t, 1)
+	load := startPosters(t, posters...)
+	load.awaitMore(t, 1)
 
 	added.start(t)
 	eventually(t, "the added node to have connections", func() error {
@@ -306,11 +307,11 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 		return nil
 	})
 
-	l.awaitMore(t, 1)
-	l.stop()
-	for i, s := range followers {
-		l.awaitAll(t, s, fmt.Sprint("fleet-", i/sockets))
-		checkOrder(t, "a follower", s.events())
+	load.awaitMore(t, 1)
+	load.stop()
+	for i, s := range reconnecting {
+		load.awaitAll(t, s, fmt.Sprint("fleet-", i/sockets))
+		checkOrder(t, "a reconnecting subscriber", s.events())
 	}
 
 	moved, err := first.metricSum("trunkline_fanout_rebalanced_total")

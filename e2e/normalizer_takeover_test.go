@@ -39,14 +39,14 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	posters := make([]*poster, accounts)
 	for i := range posters {
 		id := fmt.Sprint("takeover-", i)
-		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
-		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 100 * time.Millisecond}
+		c.ingestNode.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingestNode, every: 100 * time.Millisecond}
 	}
 
-	s := c.ingest.subscribe(t,
-		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
-	l := startPosters(t, posters...)
-	l.awaitMore(t, 1)
+	s := c.ingestNode.subscribe(t,
+		subscription{paths: apiPaths, token: c.ingestNode.login(t, apiPaths, user("alice")), sse: true})
+	load := startPosters(t, posters...)
+	load.awaitMore(t, 1)
 
 	// awaitFlow waits until s has received an event of each account with a number at or above the
 	// given ones.
@@ -73,7 +73,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	// nextNumbers returns the number that each account's poster posts next.
 	nextNumbers := func() map[string]int {
 		next := map[string]int{}
-		for _, p := range l.posters {
+		for _, p := range load.posters {
 			p.mu.Lock()
 			next[p.account] = p.next
 			p.mu.Unlock()
@@ -108,9 +108,9 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		took = append(took, time.Since(began).Round(10*time.Millisecond))
 	}
 
-	l.stop()
-	l.awaitAll(t, s, "")
+	load.stop()
+	load.awaitAll(t, s, "")
 	checkOrder(t, "the subscriber", s.events())
-	t.Logf("members removed: %d", strings.Count(readFile(t, c.ingest.log), "silent member removed"))
+	t.Logf("members removed: %d", strings.Count(readFile(t, c.ingestNode.log), "silent member removed"))
 	t.Logf("all accounts' events flow again %v after kill -9", took)
 }

@@ -28,7 +28,7 @@ func (c *cluster) portalLogin(t testing.TB, w credentials) portalSession {
 		t.Fatal(err)
 	}
 
-	a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
+	a := c.ingestNode.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
 		string(body))
 	var s portalSession
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK || s.AccessToken == "" {

@@ -14,12 +14,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// subscriber reads the channel and stores the received events. A follower reconnects after every
-// disconnect to the next of its nodes and resumes.
+// subscriber reads the channel and stores the received events. With reconnects, it connects
+// after every disconnect to the next of its nodes and resumes.
 type subscriber struct {
-	nodes   []*node
-	ask     subscription
-	follows bool // reconnects
+	nodes      []*node
+	ask        subscription
+	reconnects bool
 
 	mu      sync.Mutex
 	got     []event
@@ -46,8 +46,8 @@ func (n *node) subscribe(t testing.TB, ask subscription) *subscriber {
 	return s
 }
 
-// follow is subscribe for a follower of several nodes.
-func follow(t testing.TB, ask subscription, nodes ...*node) *subscriber {
+// keepSubscribed is subscribe for a subscriber that after a disconnect resumes at the next of the nodes.
+func keepSubscribed(t testing.TB, ask subscription, nodes ...*node) *subscriber {
 	t.Helper()
 	s := newSubscriber(t, true, ask, nodes...)
 	first, err := ask.connect(context.Background(), nodes[0])
@@ -58,10 +58,10 @@ func follow(t testing.TB, ask subscription, nodes ...*node) *subscriber {
 	return s
 }
 
-func newSubscriber(t testing.TB, follows bool, ask subscription, nodes ...*node) *subscriber {
+func newSubscriber(t testing.TB, reconnects bool, ask subscription, nodes ...*node) *subscriber {
 	t.Helper()
 	return &subscriber{
-		nodes: nodes, ask: ask, follows: follows, place: ask.since,
+		nodes: nodes, ask: ask, reconnects: reconnects, place: ask.since,
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -84,7 +84,7 @@ func (s *subscriber) run(ctx context.Context, c connection) {
 
 	for turn := 1; ; {
 		err := s.read(ctx, c)
-		for c = nil; c == nil && s.follows && ctx.Err() == nil; turn++ {
+		for c = nil; c == nil && s.reconnects && ctx.Err() == nil; turn++ {
 			c, err = s.reconnect(ctx, s.nodes[turn%len(s.nodes)])
 			if turned := (*refused)(nil); errors.As(err, &turned) && turned.status != http.StatusServiceUnavailable {
 				break

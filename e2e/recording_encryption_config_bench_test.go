@@ -140,11 +140,11 @@ func (l *configLoad) usage(b *testing.B) (report func()) {
 	b.Helper()
 	now := func() (client, server time.Duration) {
 		own, err1 := benchload.OwnUsage()
-		theirs, err2 := benchload.ProcessUsage(l.node.child.process.Pid)
+		serverUsage, err2 := benchload.ProcessUsage(l.node.child.process.Pid)
 		if err := errors.Join(err1, err2); err != nil {
 			b.Fatal(err)
 		}
-		return own.CPU, theirs.CPU
+		return own.CPU, serverUsage.CPU
 	}
 
 	client, server := now()

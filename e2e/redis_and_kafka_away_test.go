@@ -29,7 +29,7 @@ func TestRedisAway(t *testing.T) {
 		n.awaitHealth(t, "ok", 2, patience)
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	for _, s := range open {
 		s.awaitCount(t, 1)
 	}
@@ -47,7 +47,7 @@ func TestRedisAway(t *testing.T) {
 			n.subscribe(t, subscription{paths: wsPaths, token: token, since: id, sse: true}))
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
 	for i, s := range open {
 		got := numbers(t,
 			s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 1 }))
@@ -65,7 +65,7 @@ func TestRedisAway(t *testing.T) {
 		n.awaitHealth(t, "ok", len(open), patience)
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 2), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 2), 1)
 	for _, s := range open {
 		s.await(t, "the event after", func(got []event) bool { return number(t, got[len(got)-1]) == 2 })
 	}
@@ -86,21 +86,21 @@ func TestKafkaAway(t *testing.T) {
 	c := newCluster(t, brokers.Brokers(), "", n)
 	token := n.login(t, apiPaths, user("alice"))
 	stays := n.subscribe(t, subscription{paths: apiPaths, token: token})
-	l := startPosters(t,
+	load := startPosters(t,
 		&poster{name: "p", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond},
 		&poster{name: "q", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond})
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 
 	brokers.Kill(t, 0)
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 	stays.awaitCount(t, len(stays.events())+1)
 	brokers.Start(t, 0)
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 	brokers.Pause(t, 1)
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 	stays.awaitCount(t, len(stays.events())+1)
 	brokers.Resume(t, 1)
-	l.awaitMore(t, 20)
+	load.awaitMore(t, 20)
 
 	// With two of three brokers down nothing can be acknowledged, and all connections stay open.
 	brokers.Kill(t, 1)
@@ -120,9 +120,9 @@ func TestKafkaAway(t *testing.T) {
 
 	brokers.Start(t, 1)
 	brokers.Start(t, 2)
-	l.awaitMore(t, 20)
-	l.stop()
-	got := l.awaitAll(t, stays, "")
+	load.awaitMore(t, 20)
+	load.stop()
+	got := load.awaitAll(t, stays, "")
 	if _, again := dropRepeats(got); again != 0 || stays.endError() != nil {
 		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}

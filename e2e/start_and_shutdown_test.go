@@ -25,15 +25,16 @@ func TestShutdownEmbedded(t *testing.T) {
 	})
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
-	l := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: n, every: 10 * time.Millisecond})
+	load := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: n, every: 10 * time.Millisecond})
 	var open []*subscriber
 
 	for range 4 {
 		open = append(open, n.subscribe(t, subscription{paths: apiPaths, token: token}))
 	}
 
-	byEvents := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"}, n)
-	l.awaitMore(t, 20)
+	bySSE := keepSubscribed(t,
+		subscription{paths: wsPaths, token: token, sse: true, sinceInHeader: true, since: "earliest"}, n)
+	load.awaitMore(t, 20)
 
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
@@ -75,14 +76,14 @@ func TestShutdownEmbedded(t *testing.T) {
 	t.Logf("drained in %v", time.Since(began).Round(time.Millisecond))
 
 	n.start(t)
-	l.awaitMore(t, 20)
-	l.stop()
-	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
+	load.awaitMore(t, 20)
+	load.stop()
+	checkOrder(t, "a stream through a shutdown", load.awaitAll(t, bySSE, ""))
 
 	// Subscribers that were asked to reconnect miss no event either.
 	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].position()})
 	whole := append(open[0].events(),
-		back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
+		back.awaitCount(t, len(bySSE.events())-len(open[0].events())-missedBefore(bySSE, open[0]))...)
 	checkOrder(t, "a socket that came back", whole)
 }
 
@@ -98,28 +99,28 @@ func missedBefore(all, s *subscriber) int {
 	return 0
 }
 
-// TestShutdownReal stops one of two nodes: its followers continue on the other.
+// TestShutdownReal stops one of two nodes: its subscribers continue on the other.
 func TestShutdownReal(t *testing.T) {
 	t.Parallel()
 	c := allRolesCluster(t)
 	stopped, stays := c.nodes[0], c.nodes[1]
 	token := stays.login(t, apiPaths, user("alice"))
-	l := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: stays, every: 10 * time.Millisecond})
-	s := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, stopped, stays)
-	l.awaitMore(t, 50)
+	load := startPosters(t, &poster{name: "p", account: "demo", key: c.key, node: stays, every: 10 * time.Millisecond})
+	s := keepSubscribed(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, stopped, stays)
+	load.awaitMore(t, 50)
 	stopped.signal(t, syscall.SIGTERM)
 
 	if code, ok := stopped.exit(patience); !ok || code != 0 {
 		t.Errorf("exit %d, %v", code, ok)
 	}
 
-	left := time.Now()
+	leftAt := time.Now()
 	stays.awaitHealth(t, "ok", 1, patience)
-	l.awaitMore(t, 50)
+	load.awaitMore(t, 50)
 	s.awaitCount(t, len(s.events())+1)
-	t.Logf("events flow %v after a node has left", time.Since(left).Round(time.Millisecond))
-	l.stop()
-	kept, _ := dropRepeats(l.awaitAll(t, s, ""))
+	t.Logf("events flow %v after a node has left", time.Since(leftAt).Round(time.Millisecond))
+	load.stop()
+	kept, _ := dropRepeats(load.awaitAll(t, s, ""))
 	checkOrder(t, "who went on at the other node", kept)
 }
 
@@ -202,9 +203,9 @@ func TestRefusesToStart(t *testing.T) {
 			settings := withSettings(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
 			done := run(t, settings, "", "serve")
 			errLines := lines(done.err)
-			foreign := slices.ContainsFunc(errLines,
+			withoutPrefix := slices.ContainsFunc(errLines,
 				func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
-			if done.code != c.code || foreign || done.out != "" || len(errLines) != 1 {
+			if done.code != c.code || withoutPrefix || done.out != "" || len(errLines) != 1 {
 				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
 			}
 

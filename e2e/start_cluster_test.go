@@ -17,10 +17,10 @@ import (
 // cluster is one Trunkline of one or more nodes, with the account demo, its users admin, alice
 // and bob, and an API key.
 type cluster struct {
-	nodes   []*node
-	ingest  *node   // node for ingest
-	channel []*node // nodes of the channel
-	key     string  // API key of demo
+	nodes        []*node
+	ingestNode   *node
+	channelNodes []*node // the nodes with the events channel
+	key          string  // API key of demo
 
 	brokers []string // of its Kafka
 	prefix  string   // of its topics
@@ -29,7 +29,7 @@ type cluster struct {
 // newCluster starts the nodes concurrently.
 func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *cluster {
 	t.Helper()
-	c := &cluster{nodes: nodes, ingest: nodes[0], channel: nodes, brokers: brokers, prefix: prefix}
+	c := &cluster{nodes: nodes, ingestNode: nodes[0], channelNodes: nodes, brokers: brokers, prefix: prefix}
 	for _, n := range nodes {
 		n.startProcess(t)
 	}
@@ -38,13 +38,13 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 		n.awaitReady(t)
 	}
 
-	c.key = c.ingest.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
+	c.key = c.ingestNode.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	c.awaitKey(t, c.key)
 	return c
 }
 
-// otherNode returns a second node of the channel, or the first one if it is the only one.
-func (c *cluster) otherNode() *node { return c.channel[len(c.channel)-1] }
+// lastChannelNode returns a node that is not the first one of the channel, unless there is only one.
+func (c *cluster) lastChannelNode() *node { return c.channelNodes[len(c.channelNodes)-1] }
 
 // embeddedCluster starts one node on the embedded backends, with simulated calls and further
 // settings.
@@ -96,7 +96,7 @@ func splitRolesCluster(t testing.TB, more ...string) *cluster {
 		newNode(t, "fanout 1", withSettings(settings, "TRUNKLINE_ROLES", "fanout,api")),
 		newNode(t, "fanout 2", withSettings(settings, "TRUNKLINE_ROLES", "fanout,api")),
 	)
-	c.channel = c.nodes[1:]
+	c.channelNodes = c.nodes[1:]
 
 	return c
 }

@@ -9,19 +9,19 @@ import (
 )
 
 func (c *cluster) testCommandsBeside(t *testing.T) {
-	w := c.account(t, "beside", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "beside", "demo")
+	n := c.lastChannelNode()
 	token := n.login(t, apiPaths, w)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token})
 
 	// The promise is a second; the condition is generous, the log shows the time.
 	began := time.Now()
-	c.ingest.cli(t, "account", "create", "below", "--id", "below", "--domain", "below.test", "--parent", "beside")
-	key := c.ingest.cli(t, "apikey", "create", "--account", "beside")
+	c.ingestNode.cli(t, "account", "create", "below", "--id", "below", "--domain", "below.test", "--parent", "beside")
+	key := c.ingestNode.cli(t, "apikey", "create", "--account", "beside")
 	made := time.Now()
 
 	for i := 0; len(s.events()) == 0; i++ {
-		a := c.ingest.post(t, key, "svc.cc", typeJSON, record("below", i))
+		a := c.ingestNode.post(t, key, "svc.cc", typeJSON, record("below", i))
 		if a.status != http.StatusAccepted && a.status != http.StatusUnauthorized && a.status != http.StatusForbidden ||
 			time.Since(made) > patience {
 			t.Fatalf("with the new key, for the new account: %s", a)
@@ -33,7 +33,7 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 
-	c.ingest.cli(t, "user", "delete", "agent", "--account", "beside")
+	c.ingestNode.cli(t, "user", "delete", "agent", "--account", "beside")
 	deleted := time.Now()
 	code, reason := s.awaitEnd(t)
 	t.Logf("a deleted user's socket is closed after %v", time.Since(deleted))

@@ -25,7 +25,7 @@ type deadLetter struct {
 func (c *cluster) listDeadLetters(t testing.TB) []deadLetter {
 	t.Helper()
 	var all []deadLetter
-	for _, line := range lines(c.ingest.cli(t, "deadletter", "list", "--json", "--limit", "1000")) {
+	for _, line := range lines(c.ingestNode.cli(t, "deadletter", "list", "--json", "--limit", "1000")) {
 		if line == "" {
 			continue
 		}
@@ -69,11 +69,11 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 		t.Errorf("dead letter %+v", l)
 	}
 
-	w := c.account(t, "late", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "late", "demo")
+	n := c.lastChannelNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 
-	if printed := c.ingest.cli(t, "deadletter", "retry", l.Position); printed != "1 sent back" {
+	if printed := c.ingestNode.cli(t, "deadletter", "retry", l.Position); printed != "1 sent back" {
 		t.Errorf("deadletter retry prints %q", printed)
 	}
 
@@ -84,7 +84,7 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 
 	// A record of an account that was just created must not become a dead letter.
 	made := time.Now()
-	c.ingest.cli(t, "account", "create", "fresh", "--id", "fresh", "--domain", "fresh.test", "--parent", "late")
+	c.ingestNode.cli(t, "account", "create", "fresh", "--id", "fresh", "--domain", "fresh.test", "--parent", "late")
 	c.produce(t, kafka.Record{Key: []byte("fresh"), Value: []byte(record("fresh", 2))})
 
 	if e := s.awaitCount(t, 2)[1]; e.AccountID != "fresh" {

@@ -12,15 +12,15 @@ var eventIDPattern = regexp.MustCompile(`^cc_evt_[1-9][0-9]{18}$`)
 
 func (c *cluster) testEventArrives(t *testing.T) {
 	const account = "arrives"
-	w := c.account(t, account, "demo")
+	w := c.createAccountAndUser(t, account, "demo")
 	var all []*subscriber
 
-	for _, n := range c.channel {
+	for _, n := range c.channelNodes {
 		for _, p := range []paths{apiPaths, wsPaths} {
 			token := n.login(t, p, w)
 			all = append(all,
 				n.subscribe(t, subscription{paths: p, token: token}),
-				n.subscribe(t, subscription{paths: p, token: token, query: true, cursor: true}),
+				n.subscribe(t, subscription{paths: p, token: token, tokenInQuery: true, cursor: true}),
 				n.subscribe(t, subscription{paths: p, token: token, sse: true}))
 		}
 	}
@@ -32,10 +32,10 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		"{\n  \"Account-ID\": \"arrives\",\n  \"Type\": \"svc_cc_queue_on_agent_state_event\",\r\n  \"n\": 2\n}",
 	}
 	before := time.Now().Unix()
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, records[0], 1)
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, "["+records[1]+","+records[2]+"]", 2)
-	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", record(account, 3)+"\n"+record(account, 4)+"\n",
-		2)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, records[0], 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, "["+records[1]+","+records[2]+"]", 2)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson",
+		record(account, 3)+"\n"+record(account, 4)+"\n", 2)
 	records = append(records, record(account, 3), record(account, 4))
 
 	first := all[0].awaitCount(t, len(records))

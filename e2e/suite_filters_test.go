@@ -8,11 +8,11 @@ import (
 )
 
 func (c *cluster) testFilters(t *testing.T) {
-	w := c.account(t, "filters", "demo")
-	c.account(t, "filters-east", "filters")
-	c.account(t, "filters-west", "filters")
-	c.account(t, "stranger", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "filters", "demo")
+	c.createAccountAndUser(t, "filters-east", "filters")
+	c.createAccountAndUser(t, "filters-west", "filters")
+	c.createAccountAndUser(t, "stranger", "demo")
+	n := c.lastChannelNode()
 	listen := func(w credentials) *subscriber {
 		return n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, wsPaths, w)})
 	}
@@ -28,7 +28,7 @@ func (c *cluster) testFilters(t *testing.T) {
 	}
 
 	for i, p := range posted {
-		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON,
+		c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON,
 			fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
 	}
 
@@ -37,7 +37,7 @@ func (c *cluster) testFilters(t *testing.T) {
 	whole.awaitCount(t, len(posted))
 	for i, account := range []string{"filters", "filters-east", "filters-west", "stranger"} {
 		for j, kind := range []string{"AGENT_LOGIN", "svc_cc_queue_on_call_event"} {
-			c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON,
+			c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON,
 				fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
 		}
 	}

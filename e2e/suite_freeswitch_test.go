@@ -65,10 +65,12 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 	} {
 		t.Run(session.name, func(t *testing.T) {
 			account := "fs-" + session.name
-			w := c.account(t, account, "demo")
-			key := c.ingest.cli(t, "apikey", "create", "--account", account, "--scope", "ingest,read,recordings,calls")
+			w := c.createAccountAndUser(t, account, "demo")
+			key := c.ingestNode.cli(t, "apikey", "create", "--account", account,
+				"--scope", "ingest,read,recordings,calls")
 			c.awaitKey(t, key)
-			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
+			n := c.lastChannelNode()
+			s := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, w)})
 			body := readFile(t, capturedFiles[session.name])
 			want := lines(body)
 
@@ -76,7 +78,7 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 				want = lines(readFile(t, capturedFiles["simple"])) // the same session
 			}
 
-			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))
+			c.ingestNode.postAccepted(t, key, session.format, session.contentType, body, len(want))
 			got := s.awaitCount(t, len(want))
 			if unique := slices.Compact(slices.Sorted(slices.Values(ids(got)))); len(got) != len(want) ||
 				len(unique) != len(want) {
@@ -164,7 +166,7 @@ func (c *cluster) testCallRecords(t *testing.T) {
 				contentType, body = "application/x-www-form-urlencoded", "cdr="+url.QueryEscape(text)
 			}
 
-			c.ingest.postAccepted(t, c.key, "freeswitch.json_cdr?uuid=a_"+uuid, contentType, body, 1)
+			c.ingestNode.postAccepted(t, c.key, "freeswitch.json_cdr?uuid=a_"+uuid, contentType, body, 1)
 			want[uuid] = contentType
 		}
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 func (c *cluster) testHealthAndStats(t *testing.T) {
-	w := c.account(t, "counted", "demo")
-	c.account(t, "uncounted", "demo")
-	first, second := c.channel[0], c.otherNode()
+	w := c.createAccountAndUser(t, "counted", "demo")
+	c.createAccountAndUser(t, "uncounted", "demo")
+	first, second := c.channelNodes[0], c.lastChannelNode()
 	c.awaitNoClients(t)
 	token := first.login(t, apiPaths, w)
 	began := time.Now().Unix()
@@ -21,7 +21,7 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 			subscription{paths: apiPaths, token: first.login(t, apiPaths, user("alice").accounts("counted"))}),
 	}
 
-	for _, n := range c.channel {
+	for _, n := range c.channelNodes {
 		for _, p := range []paths{apiPaths, wsPaths} {
 			eventually(t, "all connections in health and stats", func() error {
 				h, s := n.health(t, p), n.stats(t, p, token)
@@ -58,7 +58,7 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 // awaitNoClients waits until there are no connections.
 func (c *cluster) awaitNoClients(t testing.TB) {
 	t.Helper()
-	for _, n := range c.channel {
+	for _, n := range c.channelNodes {
 		n.awaitHealth(t, "ok", 0, patience)
 	}
 }

@@ -20,10 +20,10 @@ import (
 
 // testBadBodies posts a series of bad bodies, each between good records.
 func (c *cluster) testBadBodies(t *testing.T) {
-	w := c.account(t, "bodies", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "bodies", "demo")
+	n := c.lastChannelNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
-	key := c.ingest.cli(t, "apikey", "create", "--account", "bodies")
+	key := c.ingestNode.cli(t, "apikey", "create", "--account", "bodies")
 	c.awaitKey(t, key)
 	deep := strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)
 	injected := `{"Account-ID":"bodies' OR '1'='1","Type":"AGENT_LOGIN\r\nX-Evil: 1","n":-1}`
@@ -53,8 +53,8 @@ func (c *cluster) testBadBodies(t *testing.T) {
 	}
 
 	for i, b := range bad {
-		c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
-		a := c.ingest.post(t, b.key, b.format, b.contentType, b.body)
+		c.ingestNode.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
+		a := c.ingestNode.post(t, b.key, b.format, b.contentType, b.body)
 		var reply struct {
 			Success *bool  `json:"success"`
 			Message string `json:"message"`
@@ -68,7 +68,7 @@ func (c *cluster) testBadBodies(t *testing.T) {
 		}
 	}
 
-	c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
+	c.ingestNode.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
 	c.postGzipped(t, key, len(bad)+1)
 	if got := numbers(t, s.awaitCount(t, len(bad)+2)); !slices.Equal(got, sequence(0, len(bad)+2)) {
 		t.Errorf("the neighbours are %v", got)
@@ -97,7 +97,7 @@ func (c *cluster) postGzipped(t *testing.T, key string, number int) {
 		strings.Repeat(pack(strings.Repeat(" ", 1<<20)), 64): 413, pack(record("bodies", number))[:20]: 400,
 		pack(record("bodies", number)): 202,
 	} {
-		if a := c.ingest.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", header, body); a.status != want {
+		if a := c.ingestNode.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", header, body); a.status != want {
 			t.Errorf("%d bytes packed: %s, want %d", len(body), a, want)
 		}
 	}
@@ -106,8 +106,8 @@ func (c *cluster) postGzipped(t *testing.T, key string, number int) {
 // testPoison produces records that the normalizer cannot process between good records of the same
 // partition.
 func (c *cluster) testPoison(t *testing.T) {
-	w := c.account(t, "poison", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "poison", "demo")
+	n := c.lastChannelNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	format := func(name string) []kafka.Header { return []kafka.Header{{Key: "format", Value: []byte(name)}} }
 	poison := []kafka.Record{
@@ -146,7 +146,7 @@ func (c *cluster) testPoison(t *testing.T) {
 }
 
 func (c *cluster) testForgedTokens(t *testing.T) {
-	n := c.otherNode()
+	n := c.lastChannelNode()
 	good := n.login(t, apiPaths, user("alice"))
 	var claims jwt.MapClaims
 	parsed, _, err := jwt.NewParser().ParseUnverified(good, &claims)
@@ -163,7 +163,7 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 		Keys []map[string]string `json:"keys"`
 	}
 	n.read(t, "/.well-known/jwks.json", nil, &served)
-	theirs, err := base64.RawURLEncoding.DecodeString(served.Keys[0]["x"])
+	serverKey, err := base64.RawURLEncoding.DecodeString(served.Keys[0]["x"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 		"none":            "",
 		"no token":        "nonsense",
 		"alg none":        sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil),
-		"HMAC of the key": sign(jwt.SigningMethodHS256, theirs, nil),
+		"HMAC of the key": sign(jwt.SigningMethodHS256, serverKey, nil),
 		"another key":     sign(jwt.SigningMethodEdDSA, private, nil),
 		"a key it brings": sign(jwt.SigningMethodEdDSA, private,
 			map[string]any{"jwk": map[string]string{"kty": "OKP", "crv": "Ed25519",
@@ -201,7 +201,7 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 		"a signature's end": good[:len(good)-4],
 		"very long":         strings.Repeat("a", 30_000),
 	} {
-		for _, ask := range []subscription{{paths: apiPaths}, {paths: wsPaths, query: true},
+		for _, ask := range []subscription{{paths: apiPaths}, {paths: wsPaths, tokenInQuery: true},
 			{paths: apiPaths, sse: true}} {
 			ask.token = token
 			a := n.mustRefuse(t, ask, http.StatusUnauthorized)

@@ -24,7 +24,7 @@ func (c *cluster) testLogins(t *testing.T) {
 		t.Errorf("user %v", portal.User)
 	}
 
-	n := c.otherNode()
+	n := c.lastChannelNode()
 	n.mustRefuse(t, subscription{paths: wsPaths, token: portal.AccessToken}, http.StatusForbidden)
 	n.mustRefuse(t, subscription{paths: apiPaths, token: portal.AccessToken, sse: true}, http.StatusForbidden)
 	wrong := user("alice")
@@ -35,6 +35,6 @@ func (c *cluster) testLogins(t *testing.T) {
 	}
 
 	// A token of one node and path set is valid at the others.
-	token := c.channel[0].login(t, apiPaths, user("bob"))
-	c.otherNode().subscribe(t, subscription{paths: wsPaths, token: token}).close()
+	token := c.channelNodes[0].login(t, apiPaths, user("bob"))
+	c.lastChannelNode().subscribe(t, subscription{paths: wsPaths, token: token}).close()
 }

@@ -23,8 +23,8 @@ func (c *cluster) produce(t testing.TB, records ...kafka.Record) {
 }
 
 func (c *cluster) testRawTopic(t *testing.T) {
-	w := c.account(t, "raw", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "raw", "demo")
+	n := c.lastChannelNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	values := []struct{ value, format, kind string }{
 		{`{"Account-ID":"raw","Type":"svc_cc_queue_on_call_event","Queue-ID":"q"}`, "svc.cc",
@@ -64,8 +64,8 @@ func (c *cluster) testKcat(t *testing.T) {
 		skipMissingTool(t, "kcat is not installed")
 	}
 
-	w := c.account(t, "kcat", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "kcat", "demo")
+	n := c.lastChannelNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	want := readFile(t, capturedFiles["callcenter"])
 	cmd := exec.CommandContext(t.Context(), path, "-P", "-b", c.brokers[0], "-t", c.prefix+"cc.raw", "-k", "kcat",

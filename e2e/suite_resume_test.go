@@ -28,17 +28,17 @@ func sequence(from, to int) []int {
 // testResume closes a connection and resumes on the other node from every kind of position.
 func (c *cluster) testResume(t *testing.T) {
 	const half, whole = 60, 120
-	w := c.account(t, "resume", "demo")
-	first, second := c.channel[0], c.otherNode()
+	w := c.createAccountAndUser(t, "resume", "demo")
+	first, second := c.channelNodes[0], c.lastChannelNode()
 	token := first.login(t, apiPaths, w)
 	ways := []struct {
 		name string
 		ask  subscription
 	}{
 		{"an id", subscription{paths: apiPaths, token: token}},
-		{"an id in a header", subscription{paths: wsPaths, token: token, header: true}},
+		{"an id in a header", subscription{paths: wsPaths, token: token, sinceInHeader: true}},
 		{"a cursor", subscription{paths: apiPaths, token: token, cursor: true}},
-		{"an event stream", subscription{paths: wsPaths, token: token, sse: true, header: true}},
+		{"an event stream", subscription{paths: wsPaths, token: token, sse: true, sinceInHeader: true}},
 		{"an event stream and the query", subscription{paths: apiPaths, token: token, sse: true}},
 	}
 	before := make([]*subscriber, len(ways))
@@ -47,7 +47,7 @@ func (c *cluster) testResume(t *testing.T) {
 		before[i] = first.subscribe(t, way.ask)
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
 	for i, s := range before {
 		s.awaitCount(t, half)
 		if s.ask.cursor { // cursors follow the events
@@ -68,7 +68,7 @@ func (c *cluster) testResume(t *testing.T) {
 		s.close()
 	}
 
-	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", half, whole-1), whole-1-half)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", half, whole-1), whole-1-half)
 	for i, way := range ways {
 		way.ask.since = before[i].position()
 		s := second.subscribe(t, way.ask)
@@ -77,7 +77,7 @@ func (c *cluster) testResume(t *testing.T) {
 	}
 
 	middle := before[0].events()[10].ID
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("resume", whole-1), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("resume", whole-1), 1)
 	for i, way := range ways {
 		if got := numbers(t, before[i].awaitCount(t, whole-half)); !slices.Equal(got, sequence(half, whole)) {
 			t.Errorf("resumed with %s: got %v", way.name, got)
@@ -96,11 +96,11 @@ func (c *cluster) testResume(t *testing.T) {
 }
 
 func (c *cluster) testRefusedPlaces(t *testing.T) {
-	w := c.account(t, "places", "demo")
-	n := c.otherNode()
+	w := c.createAccountAndUser(t, "places", "demo")
+	n := c.lastChannelNode()
 	token := n.login(t, apiPaths, w)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("places", 0), 1)
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("places", 0), 1)
 	s.awaitCount(t, 1)
 
 	id, cursor := s.events()[0].ID, s.position()
@@ -115,8 +115,8 @@ func (c *cluster) testRefusedPlaces(t *testing.T) {
 		{id[:len(id)-9] + "000001023", 410}, // of a partition that does not exist or is not readable
 	} {
 		for _, ask := range []subscription{
-			{paths: apiPaths}, {paths: wsPaths, header: true}, {paths: wsPaths, sse: true},
-			{paths: apiPaths, sse: true, header: true},
+			{paths: apiPaths}, {paths: wsPaths, sinceInHeader: true}, {paths: wsPaths, sse: true},
+			{paths: apiPaths, sse: true, sinceInHeader: true},
 		} {
 			ask.token, ask.since = token, bad.since
 			n.mustRefuse(t, ask, bad.status)

@@ -18,17 +18,17 @@ import (
 func TestADeletedTopicIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := allRolesCluster(t)
-	c.account(t, "late", "demo")
-	token := c.channel[0].login(t, apiPaths, user("alice"))
-	s := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token})
-	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
+	c.createAccountAndUser(t, "late", "demo")
+	token := c.channelNodes[0].login(t, apiPaths, user("alice"))
+	s := c.channelNodes[0].subscribe(t, subscription{paths: apiPaths, token: token})
+	c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	s.awaitCount(t, 1)
 
 	for n, topic := range []string{wire.TopicAccounts, wire.TopicState} {
 		testservice.DeleteTopic(t, c.brokers, c.prefix+topic)
 		deleted := time.Now()
-		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("late", n), 1)
-		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", n), 1)
+		c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("late", n), 1)
+		c.ingestNode.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", n), 1)
 		s.awaitCount(t, 1+2*(n+1))
 		t.Logf("without %s the events take %v", topic, time.Since(deleted).Round(100*time.Millisecond))
 
@@ -68,8 +68,8 @@ func TestAddedPartitionsLogNoErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t)
-			token := c.channel[0].login(t, apiPaths, user("alice"))
-			s := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token})
+			token := c.channelNodes[0].login(t, apiPaths, user("alice"))
+			s := c.channelNodes[0].subscribe(t, subscription{paths: apiPaths, token: token})
 			opened := c.kafka(t)
 			before, err := opened.Partitions(t.Context(), wire.TopicRaw)
 			if err != nil {

@@ -40,7 +40,7 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 // postTraced posts an event of the demo account as part of a trace.
 func (c *cluster) postTraced(t testing.TB, traceparent string, number int) {
 	t.Helper()
-	a := c.ingest.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{
+	a := c.ingestNode.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{
 		"X-API-Key": c.key, "Content-Type": typeJSON, "traceparent": traceparent, "tracestate": "vendor=1,other=2",
 	}, record("demo", number))
 	if a.status != http.StatusAccepted {
@@ -52,7 +52,7 @@ func TestTracing(t *testing.T) {
 	t.Parallel()
 	out := newCollector(t)
 	c := tracedCluster(t, out.url, "1")
-	n := c.ingest
+	n := c.ingestNode
 	alice := n.dialler(t, "alice")
 	token := n.login(t, apiPaths, user("alice"))
 	one := n.subscribe(t, subscription{paths: apiPaths, token: token})
@@ -276,7 +276,7 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	t.Parallel()
 	out := newCollector(t)
 	c := tracedCluster(t, out.url, "0")
-	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice"))})
+	s := c.ingestNode.subscribe(t, subscription{paths: apiPaths, token: c.ingestNode.login(t, apiPaths, user("alice"))})
 	c.postTraced(t, "", 1)
 	c.postTraced(t, "00-55555555555555555555555555555555-"+clientSpan+"-00", 2)
 	c.postTraced(t, traceparentOfClient+"-01", 3)
@@ -289,8 +289,8 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 		return nil
 	})
 
-	c.ingest.signal(t, syscall.SIGTERM) // queued spans are sent before the end
-	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
+	c.ingestNode.signal(t, syscall.SIGTERM) // queued spans are sent before the end
+	if code, ok := c.ingestNode.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
 
@@ -315,7 +315,7 @@ func TestTracingOff(t *testing.T) {
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
 		"OTEL_EXPORTER_OTLP_ENDPOINT": out.url, "OTEL_TRACES_SAMPLER": "always_on",
 	}))
-	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice"))})
+	s := c.ingestNode.subscribe(t, subscription{paths: apiPaths, token: c.ingestNode.login(t, apiPaths, user("alice"))})
 	c.postTraced(t, "", 1)
 	c.postTraced(t, traceparentOfClient+"-01", 2)
 	s.awaitCount(t, 2)
@@ -343,8 +343,8 @@ func TestTracingOff(t *testing.T) {
 		}
 	}
 
-	c.ingest.signal(t, syscall.SIGTERM)
-	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
+	c.ingestNode.signal(t, syscall.SIGTERM)
+	if code, ok := c.ingestNode.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
 	if len(out.requests) > 0 {
@@ -366,7 +366,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := tracedCluster(t, address, "1")
-			n := c.ingest
+			n := c.ingestNode
 			s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 
 			for i := range 20 {

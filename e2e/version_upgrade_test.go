@@ -61,20 +61,20 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 	c := newCluster(t, brokers, prefix, nodes...)
 	const queue = "counted" // the account of the figures
 	for _, id := range []string{"load-a", "load-b", queue} {
-		c.account(t, id, "demo")
+		c.createAccountAndUser(t, id, "demo")
 	}
 
-	countedKey := c.ingest.cli(t, "apikey", "create", "--account", queue, "--scope", "ingest")
+	countedKey := c.ingestNode.cli(t, "apikey", "create", "--account", queue, "--scope", "ingest")
 	c.awaitKey(t, countedKey)
 	received := &hookReceiver{}
 	receiver := httptest.NewServer(received)
 	t.Cleanup(receiver.Close)
-	c.ingest.createHook(t, receiver.URL)
+	c.ingestNode.createHook(t, receiver.URL)
 
 	subscribe := func(sse bool, account string) *subscriber {
 		token := nodes[0].login(t, apiPaths, user("alice").accounts(account))
-		return follow(t, subscription{paths: apiPaths, token: token, sse: sse, header: sse, since: "earliest"},
-			nodes...)
+		return keepSubscribed(t,
+			subscription{paths: apiPaths, token: token, sse: sse, sinceInHeader: sse, since: "earliest"}, nodes...)
 	}
 
 	socket, stream, feed := subscribe(false, "load-a"), subscribe(true, "load-b"), subscribe(false, "demo")
@@ -84,7 +84,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 			node: nodes[i%len(nodes)], every: 50 * time.Millisecond})
 	}
 
-	l := startPosters(t, posters...)
+	load := startPosters(t, posters...)
 
 	midnight, calls := time.Now().UTC().Truncate(24*time.Hour), 0
 	work := func(n *node) {
@@ -98,7 +98,7 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 			calls++
 		}
 
-		l.awaitMore(t, 300)
+		load.awaitMore(t, 300)
 	}
 
 	work(nodes[0])
@@ -115,10 +115,10 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 		}
 	}
 
-	l.stop()
+	load.stop()
 
-	checkOrder(t, "the socket", l.awaitAll(t, socket, "load-a"))
-	checkOrder(t, "the stream", l.awaitAll(t, stream, "load-b"))
+	checkOrder(t, "the socket", load.awaitAll(t, socket, "load-a"))
+	checkOrder(t, "the stream", load.awaitAll(t, stream, "load-b"))
 	pbx.checkDelivered(t, feed)
 
 	for _, n := range nodes {

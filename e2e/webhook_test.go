@@ -116,14 +116,14 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	posters := make([]*poster, 12)
 	for i := range posters {
 		id := fmt.Sprint("hooks-", i)
-		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
-		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 300 * time.Millisecond}
+		c.ingestNode.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingestNode, every: 300 * time.Millisecond}
 	}
 
-	c.ingest.createHook(t, receiver.URL)
-	s := c.ingest.subscribe(t,
-		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
-	l := startPosters(t, posters...)
+	c.ingestNode.createHook(t, receiver.URL)
+	s := c.ingestNode.subscribe(t,
+		subscription{paths: apiPaths, token: c.ingestNode.login(t, apiPaths, user("alice")), sse: true})
+	load := startPosters(t, posters...)
 
 	for range 2 {
 		killed.startProcess(t)
@@ -139,11 +139,11 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 		})
 
 		killed.kill(t)
-		l.awaitMore(t, 10)
+		load.awaitMore(t, 10)
 	}
 
-	l.stop()
-	all := l.awaitAll(t, s, "")
+	load.stop()
+	all := load.awaitAll(t, s, "")
 	eventually(t, "every event at the webhook", func() error {
 		got := received.ids(t)
 		for _, e := range all {
