@@ -69,7 +69,7 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 			PreviousState: event.Ringing,
 			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2,
 			AgentState: event.Talking, Contact: "sip:1",
-			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "r",
+			Agent: &event.AgentReport{Presence: event.Break, Activity: event.ActivityNone, Reason: "r",
 				Device: event.DeviceIdle, InCall: true, Paused: true, PausedSince: 1, WrapUpUntilMS: 1000},
 		}
 		m.Metadata.QueueID = ""

@@ -28,18 +28,18 @@ type Facts struct {
 	TalkMS            Millis `json:"talk_ms,omitzero"`         // from the answer to the end
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"`   // Unix milliseconds, the source's clock
 
-	// of agent_id after an event about a call, or where State was not said
-	AgentState State      `json:"agent_state,omitempty"`
-	Contact    string     `json:"contact,omitempty"`  // of a device: the registration that the event is about
-	Position   int32      `json:"position,omitempty"` // of a call that enters a queue: its place there, from 1
-	Agent      *AgentSaid `json:"agent,omitempty"`    // what the platform said of the agent, piece by piece
+	// of agent_id after an event about a call, or where State was not reported
+	AgentState State        `json:"agent_state,omitempty"`
+	Contact    string       `json:"contact,omitempty"`  // of a device: the registration that the event is about
+	Position   int32        `json:"position,omitempty"` // of a call that enters a queue: its place there, from 1
+	Agent      *AgentReport `json:"agent,omitempty"`    // what the platform reported of the agent, piece by piece
 }
 
-// AgentSaid is what a platform said of an agent, where it says its parts separately.
+// AgentReport is what a platform reported of an agent, where it reports presence, activity and phone separately.
 // State of the facts is then what follows from all that is known of the agent. From
 // Device on, the fields are about its phone and its membership in the queue queue_id; they
-// are said together if Device is set. WrapUpUntilMS alone ends a wrap-up.
-type AgentSaid struct {
+// are reported together if Device is set. WrapUpUntilMS alone ends a wrap-up.
+type AgentReport struct {
 	Presence      State    `json:"presence,omitempty"` // Available, Break, Offline or OtherState
 	Activity      Activity `json:"activity,omitempty"`
 	Reason        string   `json:"reason,omitempty"` // of Presence, or of the pause
@@ -48,11 +48,11 @@ type AgentSaid struct {
 	Paused        bool     `json:"paused,omitempty"`
 	PausedSince   int64    `json:"paused_since,omitempty"`     // Unix seconds
 	WrapUpUntilMS int64    `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
-	OtherID       string   `json:"other_id,omitempty"`         // by which the platform speaks of the agent too
+	OtherID       string   `json:"other_id,omitempty"`         // a second id of the agent, of app_agent_pool
 }
 
-// Append appends what was said as a JSON object.
-func (a *AgentSaid) Append(dst []byte) []byte {
+// Append appends the report as a JSON object.
+func (a *AgentReport) Append(dst []byte) []byte {
 	dst = append(dst, '{')
 	text := func(key, value string) {
 		if value != "" {

@@ -16,9 +16,9 @@ func TestFactsAreWrittenAsTheirJSONTagsSay(t *testing.T) {
 			PreviousSince: 1, WaitMS: MillisOf(0), TalkMS: MillisOf(7), TimestampMS: 9, AgentState: Available,
 			Contact: "sip:1@x"},
 		{Name: NameAgentState,
-			Agent: &AgentSaid{Presence: Break, Activity: ActivityNone, Reason: "l\"unch", Device: DeviceIdle,
+			Agent: &AgentReport{Presence: Break, Activity: ActivityNone, Reason: "l\"unch", Device: DeviceIdle,
 				InCall: true, Paused: true, PausedSince: 7, WrapUpUntilMS: 8}},
-		{Name: NameAgentState, Agent: &AgentSaid{}},
+		{Name: NameAgentState, Agent: &AgentReport{}},
 	} {
 		want, err := json.Marshal(f)
 		if err != nil {

@@ -92,7 +92,7 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
 			switch {
 			case seen[e.ID]:
 			case records[i].Offset < at.positions[p].next:
-				fold.Fold(&e)
+				fold.FoldCompleted(&e)
 			case flt.matchesAccount(e.Account, tree):
 				after[e.ID.String()] = true
 			}

@@ -186,7 +186,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			}
 		case state.Call:
 			place := 0
-			if e.IsVisit() { // a leg of the same caller is not counted again
+			if e.IsLiveVisit() { // a leg of the same caller is not counted again
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
 			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) &&

@@ -49,7 +49,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 		f.State = event.State(pick("offline", "available", "ringing", "talking", "break", "waiting", "held", "ended"))
 	case 1:
 		if f.Name == event.NameAgentState || f.Name == event.NameAgentBreakStart {
-			f.Agent = &event.AgentSaid{Device: event.Device(pick("idle", "ringing", "in_use", "busy", "unreachable"))}
+			f.Agent = &event.AgentReport{Device: event.Device(pick("idle", "ringing", "in_use", "busy", "unreachable"))}
 			f.Agent.InCall, f.Agent.Paused = random.IntN(3) == 0, random.IntN(3) == 0
 		}
 	}
@@ -74,7 +74,7 @@ func contradiction(s *Snapshot, live map[state.Key]*state.Entry) string {
 	places, talking := map[string][]int{}, map[string]int{}
 	for _, c := range s.Calls {
 		with, known := agents[c.AgentID]
-		switch visits := live[state.Key{Account: c.AccountID, Kind: state.Call, ID: c.CallID}].IsVisit(); {
+		switch visits := live[state.Key{Account: c.AccountID, Kind: state.Call, ID: c.CallID}].IsLiveVisit(); {
 		case c.AgentID != "" && (!known || with.State != event.Talking && with.State != event.Ringing):
 			return "call " + c.CallID + " is with an agent who has none"
 		case (c.Position != 0) != (visits && (c.State == event.Waiting || c.State == event.Ringing)):

@@ -462,17 +462,17 @@ func TestCallsThatEnteredAtOnceHaveThePlatformsPlaces(t *testing.T) {
 // An agent that is paused in one of its queues is available, and counts there as on a break.
 func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 	p := state.NewPartition()
-	member := func(n event.ID, name event.Name, queue string, said event.AgentSaid) {
-		said.Device = event.DeviceIdle
+	member := func(n event.ID, name event.Name, queue string, report event.AgentReport) {
+		report.Device = event.DeviceIdle
 		at := event.NextID(0, 1_795_169_700_000, 0) + n<<10
 		p.Apply(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
-			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &said}})
+			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &report}})
 	}
 
-	member(1, event.NameAgentQueueJoin, "support", event.AgentSaid{})
-	member(2, event.NameAgentQueueJoin, "sales", event.AgentSaid{})
+	member(1, event.NameAgentQueueJoin, "support", event.AgentReport{})
+	member(2, event.NameAgentQueueJoin, "sales", event.AgentReport{})
 	member(3, event.NameAgentBreakStart, "support",
-		event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
+		event.AgentReport{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
 
 	all := newMergedEntries()
 	for _, e := range p.All() {

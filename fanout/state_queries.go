@@ -84,7 +84,7 @@ func (m *snapshots) CallsInQueues(ctx context.Context, account string) (calls []
 	merged.wants = func(e *state.Entry) bool { return e.Kind == state.Call }
 	_, err = m.collect(ctx, everythingOf(account), merged)
 	for key, e := range merged.live {
-		if key.Account == account && e.IsVisit() {
+		if key.Account == account && e.IsLiveVisit() {
 			calls = append(calls, e)
 		}
 	}

@@ -142,11 +142,11 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		}
 		return nil
 	case "agent":
-		facts.Agent = &event.AgentSaid{}
+		facts.Agent = &event.AgentReport{}
 		if v.Kind() != jsonscan.Object || json.Unmarshal(v, facts.Agent) != nil {
 			return RejectType(field, "an object with what was said of the agent")
 		}
-		return checkSaid(facts.Agent)
+		return checkAgentReport(facts.Agent)
 	case "wait_ms":
 		return millis(&facts.WaitMS)
 	case "talk_ms":
@@ -156,15 +156,15 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	return Rejectf(WrongType, "facts: has an unknown field, or one that only the state sets")
 }
 
-// checkSaid checks the words of what was said of an agent.
-func checkSaid(said *event.AgentSaid) error {
+// checkAgentReport checks the values of a platform's report about an agent.
+func checkAgentReport(report *event.AgentReport) error {
 	for _, word := range [...]struct {
 		field, value string
 		known        []string
 	}{
-		{"presence", string(said.Presence), []string{"available", "break", "offline", "other"}},
-		{"activity", string(said.Activity), []string{"none", "not_ready", "ringing", "talking", "wrap_up"}},
-		{"device", string(said.Device),
+		{"presence", string(report.Presence), []string{"available", "break", "offline", "other"}},
+		{"activity", string(report.Activity), []string{"none", "not_ready", "ringing", "talking", "wrap_up"}},
+		{"device", string(report.Device),
 			[]string{"idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"}},
 	} {
 		if word.value != "" && !slices.Contains(word.known, word.value) {

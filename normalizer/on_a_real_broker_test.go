@@ -213,7 +213,7 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 		if err != nil || !ok {
 			t.Fatalf("%s: %v", r.Value, err)
 		}
-		fold.Fold(&e)
+		fold.FoldCompleted(&e)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -394,7 +394,7 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 				var e state.Event
 				e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
 				if err == nil {
-					k.partitionState.Fold(&e)
+					k.partitionState.FoldCompleted(&e)
 					k.recordFolded(n.position)
 					if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
 						k.newest = n

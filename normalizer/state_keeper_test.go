@@ -73,7 +73,7 @@ func foldOf(t *testing.T, k *kafkatest.Log) *state.Partition {
 			t.Fatal(err)
 		}
 
-		p.Fold(&e)
+		p.FoldCompleted(&e)
 	}
 
 	return p

@@ -117,7 +117,7 @@ func TestAlertsOfQueuesCountTheAgentsInThem(t *testing.T) {
 	nobody := AlertRule{Name: "nobody",
 		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}
 	paused := event.Facts{Name: event.NameAgentState, AgentID: "a2", QueueID: "sales", State: event.Available,
-		Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true}}
+		Agent: &event.AgentReport{Device: event.DeviceIdle, Paused: true}}
 	s := new(script).
 		at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).
 		at("09:00:01", joined("a2", "sales")).at("09:00:01", login("a2")).at("09:00:02", paused).

@@ -192,7 +192,7 @@ func floor(p *state.Partition, startMS int64) string {
 		case state.Agent:
 			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %d %s", e.ID, e.State, since, e.Reason)))
 		case state.Call:
-			if !e.IsVisit() {
+			if !e.IsLiveVisit() {
 				break
 			}
 
@@ -230,7 +230,7 @@ func tell(t *testing.T, story []told, messages *state.Partition) (floors map[int
 		e := state.Event{ID: last, Account: account, Timestamp: one.event.Timestamp, Facts: one.event.Facts}
 		partition.Apply(&e)
 		figures.Apply(&e)
-		messages.Fold(&e)
+		messages.FoldCompleted(&e)
 		checkAgreement(t, partition)
 		floors[(one.atMS-start)/1000] = floor(partition, start)
 	}

@@ -46,7 +46,7 @@ func (c *center) CallsInQueues(_ context.Context, account string) (calls []*stat
 	}
 
 	for key, e := range c.entries {
-		if key.Account == account && e.IsVisit() {
+		if key.Account == account && e.IsLiveVisit() {
 			calls = append(calls, e)
 		}
 	}

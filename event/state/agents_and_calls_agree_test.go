@@ -74,7 +74,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 	}
 
 	if subjectOf(&f) == aboutAgent && random.IntN(2) == 0 {
-		f.Agent = &event.AgentSaid{Reason: pick("", "lunch")}
+		f.Agent = &event.AgentReport{Reason: pick("", "lunch")}
 		switch random.IntN(3) {
 		case 0:
 			f.Agent.Presence = event.State(pick("", "available", "break", "offline", "other"))
@@ -107,12 +107,12 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 				p.now += int64((25 * time.Hour).Seconds()) // calls expire
 			}
 
-			said := randomFacts(random)
+			facts := randomFacts(random)
 			before := p.All()
-			completed := p.play(said)
+			completed := p.play(facts)
 
 			if wrong := contradiction(p.Partition); wrong != "" {
-				t.Fatalf("seed %d, event %d, %+v (%+v): %s\nbefore: %s", seed, i, said, said.Agent, wrong,
+				t.Fatalf("seed %d, event %d, %+v (%+v): %s\nbefore: %s", seed, i, facts, facts.Agent, wrong,
 					texts(before))
 			}
 
@@ -121,9 +121,9 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: read})
+			messages.FoldCompleted(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: read})
 			if got, want := texts(messages.All()), texts(p.All()); got != want {
-				t.Fatalf("seed %d, event %d, %+v:\nthe fold of the messages %s\nof the events %s", seed, i, said, got,
+				t.Fatalf("seed %d, event %d, %+v:\nthe fold of the messages %s\nof the events %s", seed, i, facts, got,
 					want)
 			}
 		}

@@ -40,55 +40,55 @@ func (k *KnownAgent) showAfter(before *Entry, now int64) shownState {
 	return s
 }
 
-// applyPartialReports takes in what a platform said of the agent piece by piece.
+// applyPartialReports takes in what a platform reported of the agent part by part.
 func (k *KnownAgent) applyPartialReports(f *event.Facts) {
-	said := f.Agent
-	if said.Presence != "" {
-		k.Presence, k.Reason = said.Presence, emptyIfTooLong(said.Reason)
+	report := f.Agent
+	if report.Presence != "" {
+		k.Presence, k.Reason = report.Presence, emptyIfTooLong(report.Reason)
 	}
 
-	switch said.Activity {
+	switch report.Activity {
 	case "":
 	case event.ActivityNone:
 		k.Activity, k.Calls = "", nil
 	case event.ActivityNotReady:
-		k.Activity, k.Calls = said.Activity, nil
+		k.Activity, k.Calls = report.Activity, nil
 	default:
-		k.Activity = said.Activity
+		k.Activity = report.Activity
 	}
 
 	switch {
-	case said.Device != "":
+	case report.Device != "":
 		k.applyMembershipReport(f)
-	case said.WrapUpUntilMS != 0:
+	case report.WrapUpUntilMS != 0:
 		if at, ok := k.memberIndex(f.QueueID); ok {
 			m := k.Members[at]
-			m.WrapUpUntilMS = said.WrapUpUntilMS
+			m.WrapUpUntilMS = report.WrapUpUntilMS
 			k.setMember(m)
 		}
 	}
 }
 
-// applyMembershipReport takes in what a platform said of a membership and of the agent's phone. A
+// applyMembershipReport takes in what a platform reported of a membership and of the agent's phone. A
 // phone that is idle ends its calls, whatever the queue still counts; one that is
 // offered a call may not ring yet.
 func (k *KnownAgent) applyMembershipReport(f *event.Facts) {
-	said := f.Agent
-	k.Device = said.Device
+	report := f.Agent
+	k.Device = report.Device
 	if k.Device == event.DeviceUnknown {
 		k.Device = ""
 	}
 
 	if f.QueueID != "" && len(f.QueueID) <= maxTextBytes {
-		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince,
-			WrapUpUntilMS: said.WrapUpUntilMS}
-		if said.Paused {
-			m.Reason = emptyIfTooLong(said.Reason)
+		m := Member{QueueID: f.QueueID, InCall: report.InCall, Paused: report.Paused, PausedSince: report.PausedSince,
+			WrapUpUntilMS: report.WrapUpUntilMS}
+		if report.Paused {
+			m.Reason = emptyIfTooLong(report.Reason)
 		}
 		k.setMember(m)
 	}
 
-	if said.Presence == "" { // a member is at work, and its pauses are told with its memberships
+	if report.Presence == "" { // a member is at work, and its pauses are reported with its memberships
 		k.Presence, k.Reason = event.Available, ""
 	}
 
@@ -105,15 +105,15 @@ func (k *KnownAgent) applyMembershipReport(f *event.Facts) {
 	}
 }
 
-// applyReport takes in what an event says of its agent in one word. A word that the agent has
+// applyReport takes in an event that reports its agent as one state. One in which the agent has
 // nothing to do ends its calls; a break or a logout does not.
 func (k *KnownAgent) applyReport(f *event.Facts) {
-	reason, said := emptyIfTooLong(f.Reason), f.State
+	reason, reported := emptyIfTooLong(f.Reason), f.State
 	if reason == event.ReasonResync {
 		reason = ""
 	}
 	if f.AgentState == f.State && subjectOf(f) == aboutAgent {
-		said = "" // the state follows from what is known
+		reported = "" // the state follows from what is known
 	}
 
 	presence := func(s event.State) {
@@ -144,10 +144,10 @@ func (k *KnownAgent) applyReport(f *event.Facts) {
 			k.applyReportedState(f.State, presence)
 		}
 	case event.NameAgentState:
-		if said == "" {
+		if reported == "" {
 			k.Activity, k.Calls = "", nil
 		}
-		k.applyReportedState(said, presence)
+		k.applyReportedState(reported, presence)
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft,
 		event.NameAgentNoAnswer:
 		if at, ok := k.memberIndex(f.QueueID); ok && k.Members[at].InCall {
@@ -156,13 +156,13 @@ func (k *KnownAgent) applyReport(f *event.Facts) {
 			k.setMember(m)
 		}
 
-		if agentOnly(said) { // generic tells the agent's state after the call
-			k.applyReportedState(said, presence)
+		if agentOnly(reported) { // generic reports the agent's state after the call
+			k.applyReportedState(reported, presence)
 		}
 	}
 }
 
-// applyReportedState takes in a word for the state of an agent.
+// applyReportedState takes in a state of an agent that was reported as one value.
 func (k *KnownAgent) applyReportedState(s event.State, presence func(event.State)) {
 	switch s {
 	case event.Available, event.OtherState:
@@ -178,7 +178,7 @@ func (k *KnownAgent) applyReportedState(s event.State, presence func(event.State
 }
 
 // changesAgentsCall reports whether the event may give its call to its agent or take it away, as the call's entry
-// says after it.
+// shows after it.
 func changesAgentsCall(f *event.Facts) bool {
 	switch subjectOf(f) {
 	case aboutCall:

@@ -46,7 +46,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	}
 
 	talking := before == event.Talking || before == event.Held
-	queued := !talking && call != nil && call.IsVisit()
+	queued := !talking && call != nil && call.IsLiveVisit()
 	switch f.Name {
 	case event.NameQueueCallEntered:
 		return event.Waiting
@@ -138,7 +138,7 @@ func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 // queue, or entered again: where two threads of a switch tell the end and the next begin, either is
 // first. A visit that nobody has answered has no talk to tell of.
 func (e *Entry) endsFormerVisit(f *event.Facts) bool {
-	if f.Name != event.NameQueueCallEnded || !e.IsVisit() {
+	if f.Name != event.NameQueueCallEnded || !e.IsLiveVisit() {
 		return false
 	}
 	waits := e.State == event.Waiting || e.State == event.Ringing

@@ -53,7 +53,7 @@ func (p *Partition) completeAgentLeg(e *Event) {
 	}
 
 	caller := p.lookup(e.Account, Call, f.InteractionID)
-	if caller == nil || !caller.IsVisit() {
+	if caller == nil || !caller.IsLiveVisit() {
 		return
 	}
 
@@ -107,7 +107,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	case f.Agent != nil:
 		f.State = shows.state
 	case f.State == "" && (f.Name == event.NameAgentState || f.Name == event.NameAgentNoAnswer):
-		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see KnownAgent.applyReport
+		f.State, f.AgentState = shows.state, shows.state // it follows, and was not reported: see KnownAgent.applyReport
 	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
 		f.State = shows.state
 	case f.Name != event.NameAgentNoAnswer && f.State != shows.state:
@@ -119,29 +119,29 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	}
 }
 
-// completePresence names a login, a logout and a break, which are told by a word for
-// what follows them.
+// completePresence names a login, a logout and a break, which are reported by the
+// state that follows them.
 func completePresence(f *event.Facts, agent *Entry) {
 	if f.Name != event.NameAgentState || agent == nil {
 		return
 	}
 
-	said, before := f.State, agent.WhatIsKnown().Presence
+	reported, before := f.State, agent.WhatIsKnown().Presence
 	if f.Agent != nil {
-		said = f.Agent.Presence
+		reported = f.Agent.Presence
 	}
 	if before == "" {
 		before = agent.State
 	}
 
 	switch {
-	case said == event.Available && before == event.Offline:
+	case reported == event.Available && before == event.Offline:
 		f.Name = event.NameAgentLogin
-	case said == event.Available && before == event.Break:
+	case reported == event.Available && before == event.Break:
 		f.Name = event.NameAgentBreakEnd
-	case said == event.Break && before != event.Break && before != "":
+	case reported == event.Break && before != event.Break && before != "":
 		f.Name = event.NameAgentBreakStart
-	case said == event.Offline && before != event.Offline && before != "":
+	case reported == event.Offline && before != event.Offline && before != "":
 		f.Name = event.NameAgentLogout
 	}
 }

@@ -8,7 +8,7 @@
 // Partition.Apply first completes the facts of an event from the state before
 // it, then folds them. The fold uses nothing but the completed facts, as they
 // stand in the message, and the state before: so folding the messages of cc.evt
-// (Partition.Fold) gives the same bytes as the normalizer's own, from the
+// (Partition.FoldCompleted) gives the same bytes as the normalizer's own, from the
 // beginning, from any Position, and after any takeover. Events with an id at or
 // below the last folded one are ignored, so repeats change nothing.
 //
@@ -75,7 +75,7 @@
 //
 // # Visits and legs
 //
-// A call in a queue is a visit (Entry.IsVisit): it begins with queue.call_entered, or with
+// A call in a queue is a visit (Entry.IsLiveVisit): it begins with queue.call_entered, or with
 // the first event of the queue that tells of it. Its leg may have the same id (Asterisk,
 // Kazoo) or its own (mod_callcenter, where one visit has two or three legs). The numbers of
 // a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its

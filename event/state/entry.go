@@ -88,9 +88,9 @@ type Entry struct {
 	History          *History    `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
-// IsVisit reports whether the call is in a queue: it waits there, or an agent of the queue
-// has it. A leg of such a call that has an entry of its own does not.
-func (e *Entry) IsVisit() bool {
+// IsLiveVisit reports whether the entry is a visit to a queue that has not ended: the call waits there, or an
+// agent of the queue has it. A leg of such a call that has an entry of its own does not.
+func (e *Entry) IsLiveVisit() bool {
 	return e.Kind == Call && e.QueueID != "" && e.EnteredMS != 0 && e.Live()
 }
 

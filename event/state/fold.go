@@ -70,8 +70,8 @@ func (p *Partition) Apply(e *Event) {
 	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
 }
 
-// Fold folds the next event, whose message already contains the completed facts.
-func (p *Partition) Fold(e *Event) {
+// FoldCompleted folds the next event, whose facts Apply has completed before: those of a message of cc.evt.
+func (p *Partition) FoldCompleted(e *Event) {
 	if e.ID <= p.lastFolded {
 		return
 	}
@@ -92,9 +92,9 @@ func cleanText(f *event.Facts) {
 	}
 
 	if f.Agent != nil && !(utf8.ValidString(f.Agent.Reason) && utf8.ValidString(f.Agent.OtherID)) {
-		said := *f.Agent
-		said.Reason, said.OtherID = string([]rune(said.Reason)), string([]rune(said.OtherID))
-		f.Agent = &said
+		report := *f.Agent
+		report.Reason, report.OtherID = string([]rune(report.Reason)), string([]rune(report.OtherID))
+		f.Agent = &report
 	}
 }
 

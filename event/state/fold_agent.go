@@ -206,7 +206,7 @@ func (p *Partition) releaseExpired(call *Entry, before, now event.ID) {
 	}
 }
 
-// releaseCalls takes from the agent the calls that it has no longer: its platform said
+// releaseCalls takes from the agent the calls that it has no longer: its platform reported
 // that it does nothing.
 func (p *Partition) releaseCalls(e *Event, before *Entry, known *KnownAgent) {
 	if before == nil {

@@ -76,7 +76,7 @@ func isOfLeg(f *event.Facts) bool {
 // foldVisit updates the call's visit to a queue. before is its entry before the event,
 // nil: none, or the call is a new one.
 func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now int64) {
-	visited := before != nil && before.IsVisit()
+	visited := before != nil && before.IsLiveVisit()
 	switch {
 	case f.Name == event.NameQueueCallEntered:
 		// A platform may tell one entry in several events; after a talk it is another visit.

@@ -69,7 +69,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 				State: event.Talking, TalkMS: event.MillisOf(1000)})
 
 			e := p.Find(Key{Account: "a", Kind: Call, ID: "c"})
-			if !e.IsVisit() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
+			if !e.IsLiveVisit() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
 				t.Errorf("%s", p.shows())
 			}
 
@@ -77,7 +77,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005",
 				State: event.Talking, TalkMS: event.MillisOf(1000)})
 			e = p.Find(Key{Account: "a", Kind: Call, ID: "c"})
-			if e.IsVisit() || e.State != event.Talking || e.QueueID != "" {
+			if e.IsLiveVisit() || e.State != event.Talking || e.QueueID != "" {
 				t.Errorf("its own end: %s", p.shows())
 			}
 		})
@@ -86,7 +86,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 
 // atWork is a status that does not tell whether the agent is on a call.
 func atWork(agent string) event.Facts {
-	return event.Facts{Name: event.NameAgentState, AgentID: agent, Agent: &event.AgentSaid{Presence: event.Available}}
+	return event.Facts{Name: event.NameAgentState, AgentID: agent, Agent: &event.AgentReport{Presence: event.Available}}
 }
 
 func callFacts(name event.Name, call, agent string) event.Facts {
@@ -275,7 +275,7 @@ func TestStories(t *testing.T) {
 					t.Fatalf("after step %d, %s:\n got %s\nwant %s", i+1, s.facts.Name, p.shows(), s.want)
 				}
 
-				messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: told})
+				messages.FoldCompleted(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: told})
 				if messages.shows() != s.want {
 					t.Fatalf("after step %d, %s, the fold of the messages has %s", i+1, s.facts.Name, messages.shows())
 				}
@@ -390,7 +390,7 @@ func TestAnAccountsLeastRecentEntryMakesRoom(t *testing.T) {
 		p.play(agentFacts(event.NameAgentState, agent, ""))
 	}
 
-	p.Fold(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now,
+	p.FoldCompleted(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now,
 		Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
 	if got := p.shows(); got != "1 available 6, 3 available 8, 4 available 8" {
 		t.Errorf("got %s", got)
@@ -493,11 +493,11 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
 	paused := func(reason string, since int64) event.Facts {
 		return event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
-			Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: since, Reason: reason}}
+			Agent: &event.AgentReport{Device: event.DeviceIdle, Paused: true, PausedSince: since, Reason: reason}}
 	}
 
 	status := event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", State: event.Break,
-		Agent: &event.AgentSaid{Presence: event.Break}}
+		Agent: &event.AgentReport{Presence: event.Break}}
 	word := event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break}
 	for name, c := range map[string]struct {
 		first, second event.Facts

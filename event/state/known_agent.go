@@ -11,7 +11,7 @@ import (
 type KnownAgent struct {
 	Presence event.State    `json:"presence,omitempty"` // whether it is at work: available, break, offline or other
 	Reason   string         `json:"reason,omitempty"`   // of the presence
-	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was said last; "": nothing
+	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was reported last; "": nothing
 	Device   event.Device   `json:"device,omitempty"`   // its phone
 	// its memberships, by queue; of platforms that tell more than the queue
 	Members []Member    `json:"members,omitempty"`
@@ -197,8 +197,8 @@ func (e *Entry) WhatIsKnown() KnownAgent {
 	return k
 }
 
-// setCall adds a call, or changes whether it rings. The end of a wrap-up that was said
-// is implied.
+// setCall adds a call, or changes whether it rings. That ends a wrap-up that was
+// reported.
 func (k *KnownAgent) setCall(id string, ringing bool) {
 	if k.Activity == event.ActivityWrapUp || k.Activity == event.ActivityNotReady {
 		k.Activity = ""

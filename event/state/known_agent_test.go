@@ -38,7 +38,7 @@ func TestAgentsOfAnOlderServerGoOn(t *testing.T) {
 		"on a break, which a status ends": {`"state":"break"`, atWork("x"), "available"},
 		"on a break, which a queue ends": {`"state":"break","queues":["q"]`,
 			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", QueueID: "q",
-				Agent: &event.AgentSaid{Device: event.DeviceIdle}}, "available"},
+				Agent: &event.AgentReport{Device: event.DeviceIdle}}, "available"},
 		"offline": {`"state":"offline"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "offline"},
 		"a call that ends": {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "c", "x"),
 			"available"},

@@ -180,7 +180,7 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 
 		read := fresh()
 		for i, e := range written {
-			read.Fold(&e)
+			read.FoldCompleted(&e)
 			if !bytes.Equal(bytesOf(read), after[i+1]) {
 				t.Fatalf("seed %d: the fold from the beginning differs after event %d:\n%s\nwant\n%s", seed, i,
 					bytesOf(read), after[i+1])
@@ -203,7 +203,7 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 			from := max(0, ends[batch]-random.IntN(5)) // repeats
 			to := min(len(events), ends[batch]+random.IntN(50))
 			for _, e := range written[from:to] {
-				p.Fold(&e)
+				p.FoldCompleted(&e)
 			}
 
 			for i := max(to, ends[batch]); i < len(events); i++ {

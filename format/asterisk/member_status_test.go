@@ -43,7 +43,7 @@ func TestEachStatusOfAMember(t *testing.T) {
 	} {
 		for m, want := range map[Member]want{phone: c.phone, local: c.local, follow: c.follows, pool: c.pool} {
 			m.Status = c.status
-			if got := m.Said().Device; got != want.device || m.State() != want.state {
+			if got := m.AgentReport().Device; got != want.device || m.State() != want.state {
 				t.Errorf("%s by %s with status %s: %s, %s", m.Interface, m.StateInterface, c.status, got, m.State())
 			}
 
@@ -65,8 +65,8 @@ func TestEachStatusOfAMember(t *testing.T) {
 		"3": event.Available, "5": event.Offline} {
 		agent := pool
 		agent.Status = status
-		if said := agent.Said(); said.Presence != presence || said.OtherID != "9" {
-			t.Errorf("the agent of the pool with status %s: %+v", status, said)
+		if report := agent.AgentReport(); report.Presence != presence || report.OtherID != "9" {
+			t.Errorf("the agent of the pool with status %s: %+v", status, report)
 		}
 	}
 }

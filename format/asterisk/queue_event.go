@@ -15,7 +15,7 @@ func queueMemberEvent(f *format.Fields, name string) format.Event {
 	}}
 	facts := &e.Facts
 	m := readMember(f)
-	facts.Agent = m.Said()
+	facts.Agent = m.AgentReport()
 	facts.State = m.State()
 
 	if m.Paused {

@@ -41,25 +41,25 @@ func (m *Member) WrapUpEnd() time.Time { return time.Unix(m.LastCall+m.WrapUpTim
 // poolAgent begins the state interface of a member that is an agent of app_agent_pool.
 const poolAgent = "Agent:"
 
-// Said returns what the fields say of the member.
-func (m *Member) Said() *event.AgentSaid {
-	said := &event.AgentSaid{Device: m.device(), InCall: m.InCall, Paused: m.Paused}
+// AgentReport returns what the fields report of the member.
+func (m *Member) AgentReport() *event.AgentReport {
+	report := &event.AgentReport{Device: m.device(), InCall: m.InCall, Paused: m.Paused}
 	if m.Paused {
-		said.Reason, said.PausedSince = m.PausedReason, m.LastPause
+		report.Reason, report.PausedSince = m.PausedReason, m.LastPause
 	}
 
 	if id, ok := strings.CutPrefix(m.StateInterface, poolAgent); ok { // whose logins and logouts have that id
-		said.OtherID, said.Presence = id, event.Available
-		if said.Device == event.DeviceUnreachable {
-			said.Presence, said.Reason = event.Offline, ""
+		report.OtherID, report.Presence = id, event.Available
+		if report.Device == event.DeviceUnreachable {
+			report.Presence, report.Reason = event.Offline, ""
 		}
 	}
 
 	if m.wrapsUp() {
-		said.WrapUpUntilMS = m.WrapUpEnd().UnixMilli()
+		report.WrapUpUntilMS = m.WrapUpEnd().UnixMilli()
 	}
 
-	return said
+	return report
 }
 
 // device returns the state of the member's phone. A Local channel is in use from the

@@ -188,7 +188,7 @@ func agentStatus(facts *event.Facts, status string) {
 	case event.Break:
 		facts.Name = event.NameAgentBreakStart
 	}
-	facts.Agent = &event.AgentSaid{Presence: facts.State}
+	facts.Agent = &event.AgentReport{Presence: facts.State}
 }
 
 // statusOf returns the presence for a status of an agent.
@@ -212,7 +212,7 @@ func agentState(facts *event.Facts, word string) {
 		return
 	}
 
-	facts.Name, facts.Agent = event.NameAgentState, &event.AgentSaid{Activity: activity}
+	facts.Name, facts.Agent = event.NameAgentState, &event.AgentReport{Activity: activity}
 	switch activity {
 	case event.ActivityRinging:
 		facts.State = event.Ringing

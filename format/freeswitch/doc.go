@@ -9,7 +9,7 @@
 //   - agent-status-change to Available is agent.state: it follows a login or a
 //     break. agent-state-change to Waiting, Idle or Reserved is agent.state without
 //     a state: the agent has no current activity, and may be logged out or on a break.
-//     Status and state are Presence and Activity of event.AgentSaid, and neither says
+//     Status and state are Presence and Activity of event.AgentReport, and neither says
 //     anything of the other. Only an agent in the state Waiting gets calls.
 //   - The variable cc_agent stays on the caller's channel after the call has been
 //     passed on, and mod_sofia has an event for attended transfers only, where its profile

@@ -4,8 +4,8 @@ import "trunkline/event"
 
 // AgentOf returns what the status and the state of an agent of mod_callcenter say, as its
 // events do.
-func AgentOf(status, state string) *event.AgentSaid {
-	return &event.AgentSaid{Presence: statusOf(status), Activity: activityOf(state)}
+func AgentOf(status, state string) *event.AgentReport {
+	return &event.AgentReport{Presence: statusOf(status), Activity: activityOf(state)}
 }
 
 // MemberStateOf returns the state of a caller in a queue of mod_callcenter, "" if the

@@ -196,7 +196,7 @@ func (p *fakePlatform) nextSnapshot() (_ Snapshot, scripted bool) {
 		p.asking()
 	}
 
-	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device},
+	snapshot := Snapshot{CompleteKinds: []state.Kind{state.Agent, state.Call, state.Device},
 		Objects: slices.Collect(maps.Values(p.objects))}
 	if p.asked != nil {
 		p.asked()

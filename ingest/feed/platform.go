@@ -68,15 +68,16 @@ type Event struct {
 // drops others.
 type Identity = event.Identity
 
-// Snapshot is a platform's current state. Kinds lists the kinds of objects for which the snapshot is
-// complete: an object of these kinds that is in the state but not in the snapshot has ended.
+// Snapshot is a platform's current state.
 type Snapshot struct {
-	Kinds   []state.Kind
-	Objects []Object
-	// Unsettled are the ids of objects with an event so shortly before the request that the platform's
+	// CompleteKinds are the kinds of which Objects has all: an object of such a kind that is in the state but not
+	// in the snapshot has ended.
+	CompleteKinds []state.Kind
+	Objects       []Object
+	// RecentlyChanged are the ids of objects with an event so shortly before the request that the platform's
 	// tables may not include it yet. They are treated like the Subjects of events that arrive during
 	// the request.
-	Unsettled []string
+	RecentlyChanged []string
 	// Notes name the queries that failed and the reason, in terms of the platform's settings, for "feed
 	// check".
 	Notes []string
@@ -93,8 +94,8 @@ type Object struct {
 	Facts   event.Facts
 	Queues  []string // of an agent: its queues; nil if they were not requested
 
-	// Members are what the platform says of an agent's memberships and phone, if it says it
-	// for each queue; Facts.State is not used then.
+	// Members are what the platform reports of an agent's memberships and phone, if it reports
+	// it for each queue; Facts.State is not used then.
 	Members []Member `json:",omitempty"`
 	// LastCallMS is when the last call of an agent ended, Unix milliseconds, 0 if the platform does not
 	// report it.
@@ -107,11 +108,11 @@ type Object struct {
 	NoQueue bool `json:",omitempty"`
 }
 
-// Member is what a platform says of an agent's membership in a queue.
+// Member is what a platform reports of an agent's membership in a queue.
 type Member struct {
 	Queue   string
-	SinceMS int64 // Unix milliseconds since which it is so; 0: unknown
-	Said    *event.AgentSaid
+	SinceMS int64 // Unix milliseconds since which Report holds; 0: unknown
+	Report  *event.AgentReport
 }
 
 // Accounts maps the names that a platform gives its tenants to accounts.

@@ -94,12 +94,12 @@ func (p *toldPlatform) connectCall(f *event.Facts, inCall bool) {
 
 	for i, m := range o.Members {
 		if m.Queue == f.QueueID {
-			said := *m.Said
-			said.InCall = inCall
-			if inCall && said.Device != event.DeviceUnknown {
-				said.Device = event.DeviceInUse
+			report := *m.Report
+			report.InCall = inCall
+			if inCall && report.Device != event.DeviceUnknown {
+				report.Device = event.DeviceInUse
 			}
-			o.Members[i].Said = &said
+			o.Members[i].Report = &report
 		}
 	}
 }
@@ -112,21 +112,21 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 		p.agents[f.AgentID] = o
 	}
 
-	switch said := f.Agent; {
-	case said == nil:
+	switch report := f.Agent; {
+	case report == nil:
 		o.Facts.State = f.State
 		if visit, ok := p.visits[f.CallID]; ok && f.State == event.Ringing {
 			visit.Facts.State, visit.Facts.AgentID = event.Ringing, f.AgentID
 			p.visits[f.CallID] = visit
 		}
 
-	case said.Device != "":
+	case report.Device != "":
 		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.Queue == f.QueueID })
-		o.Members = append(o.Members, Member{Queue: f.QueueID, Said: said})
+		o.Members = append(o.Members, Member{Queue: f.QueueID, Report: report})
 		o.Queues = []string{f.QueueID}
 
 		for id, visit := range p.visits { // nobody talks on an idle phone
-			if visit.Facts.AgentID == f.AgentID && said.Device == event.DeviceIdle &&
+			if visit.Facts.AgentID == f.AgentID && report.Device == event.DeviceIdle &&
 				visit.Facts.State == event.Talking {
 				visit.Facts.AgentID = ""
 				p.visits[id] = visit
@@ -134,15 +134,15 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 		}
 
 	default:
-		both := event.AgentSaid{}
+		both := event.AgentReport{}
 		if o.Facts.Agent != nil {
 			both = *o.Facts.Agent
 		}
-		if said.Presence != "" {
-			both.Presence = said.Presence
+		if report.Presence != "" {
+			both.Presence = report.Presence
 		}
-		if said.Activity != "" {
-			both.Activity = said.Activity
+		if report.Activity != "" {
+			both.Activity = report.Activity
 		}
 
 		o.Facts.Agent = &both
@@ -185,7 +185,7 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 			story := factsOfStory(t, file)
 			for last := range story {
 				if last+1 < len(story) && story[last+1].TimestampMS == story[last].TimestampMS {
-					continue // its objects are unsettled
+					continue // its objects have changed recently
 				}
 
 				with := &comparedState{Partition: state.NewPartition()}

@@ -77,7 +77,7 @@ func compare(snapshot Snapshot, entries []*state.Entry, source string, previous 
 // compareKind compares the objects of one kind.
 func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 	inSnapshot := map[state.Key]bool{}
-	complete := slices.Contains(snapshot.Kinds, kind)
+	complete := slices.Contains(snapshot.CompleteKinds, kind)
 	// pair is an object and its entry, nil if it has none.
 	type pair struct {
 		object Object

@@ -8,7 +8,7 @@ import (
 	"trunkline/event/state"
 )
 
-// compareAgent compares what the platform says of an agent with what is known of it, piece
+// compareAgent compares what the platform reports of an agent with what is known of it, piece
 // by piece.
 func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	var knownQueues []string
@@ -64,11 +64,11 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID, facts.TimestampMS = o.ID, sinceUnlessOlder(e, facts.TimestampMS)
 	if facts.Agent == nil {
-		facts.Agent = saidBy(facts.State)
+		facts.Agent = reportOfState(facts.State)
 	}
 
-	said := facts.Agent
-	if said == nil || e == nil && said.Presence == event.Offline {
+	report := facts.Agent
+	if report == nil || e == nil && report.Presence == event.Offline {
 		return
 	}
 
@@ -76,13 +76,13 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	if e != nil {
 		known := e.WhatIsKnown()
 		activity := cmp.Or(known.Activity, event.ActivityNone)
-		differs = said.Presence != "" && said.Presence != known.Presence ||
-			said.Activity != "" && said.Activity != activity &&
-				!(said.Activity == event.ActivityTalking && e.State == event.Talking) ||
-			said.Activity == event.ActivityNone && len(known.Calls) > 0 && !c.endedCalls[e.CallID] ||
-			said.Reason != "" && said.Reason != known.Reason ||
+		differs = report.Presence != "" && report.Presence != known.Presence ||
+			report.Activity != "" && report.Activity != activity &&
+				!(report.Activity == event.ActivityTalking && e.State == event.Talking) ||
+			report.Activity == event.ActivityNone && len(known.Calls) > 0 && !c.endedCalls[e.CallID] ||
+			report.Reason != "" && report.Reason != known.Reason ||
 			// it was set again
-			said.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since ||
+			report.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since ||
 			o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName
 	}
 
@@ -91,13 +91,13 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	}
 }
 
-// saidBy returns what one word for the state of an agent says; nil: nothing.
-func saidBy(s event.State) *event.AgentSaid {
+// reportOfState returns what the state of an agent alone reports; nil: nothing.
+func reportOfState(s event.State) *event.AgentReport {
 	switch s {
 	case event.Available, event.Break, event.Offline, event.OtherState:
-		return &event.AgentSaid{Presence: s, Activity: event.ActivityNone}
+		return &event.AgentReport{Presence: s, Activity: event.ActivityNone}
 	case event.Ringing, event.Talking, event.WrapUp:
-		return &event.AgentSaid{Activity: event.Activity(s)}
+		return &event.AgentReport{Activity: event.Activity(s)}
 	}
 	return nil
 }
@@ -132,13 +132,13 @@ func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
 	}
 
 	for _, m := range o.Members {
-		if m.SinceMS > o.LastCallMS && m.Said.Device == event.DeviceIdle && !m.Said.Paused &&
-			m.Said.WrapUpUntilMS == 0 {
-			said := *m.Said
-			said.WrapUpUntilMS = m.SinceMS
+		if m.SinceMS > o.LastCallMS && m.Report.Device == event.DeviceIdle && !m.Report.Paused &&
+			m.Report.WrapUpUntilMS == 0 {
+			report := *m.Report
+			report.WrapUpUntilMS = m.SinceMS
 			c.addDifference(o.Account, event.NameAgentState,
 				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: o.LastCallMS,
-					Agent: &said})
+					Agent: &report})
 			return
 		}
 	}
@@ -148,26 +148,28 @@ func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
 // since a time in Unix milliseconds; 0: unknown.
 func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Entry) {
 	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: since,
-		Agent: m.Said}
+		Agent: m.Report}
 	if e == nil || !slices.Contains(e.Queues, m.Queue) {
 		c.addDifference(o.Account, event.NameAgentQueueJoin, facts)
 		return
 	}
 
-	known, device := e.Member(m.Queue), m.Said.Device
+	known, device := e.Member(m.Queue), m.Report.Device
 	if device == event.DeviceUnknown {
 		device = ""
 	}
 
 	switch {
-	// Any piece that differs: the record tells all of them.
-	case known == nil, e.KnownAgent.Device != device, m.Said.Presence != "" && m.Said.Presence != e.KnownAgent.Presence,
+	// Any part that differs: the record has all of them.
+	case known == nil, e.KnownAgent.Device != device,
+		m.Report.Presence != "" && m.Report.Presence != e.KnownAgent.Presence,
 		o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
-		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
-		m.Said.Paused && known.PausedSince < m.Said.PausedSince,
-		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
+		known.InCall != m.Report.InCall, known.Paused != m.Report.Paused,
+		m.Report.Paused && known.Reason != m.Report.Reason,
+		m.Report.Paused && known.PausedSince < m.Report.PausedSince,
+		m.Report.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Report.WrapUpUntilMS,
 		// it was over while nobody looked
-		m.Said.WrapUpUntilMS == 0 && known.WrapUpUntilMS != 0 && e.State == event.WrapUp,
+		m.Report.WrapUpUntilMS == 0 && known.WrapUpUntilMS != 0 && e.State == event.WrapUp,
 		device == event.DeviceIdle && e.State == event.Talking:
 		c.addDifference(o.Account, event.NameAgentState, facts)
 	}

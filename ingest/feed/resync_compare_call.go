@@ -20,7 +20,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 		before = e.State
 		left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
 		waits := before == event.Waiting || before == event.Ringing
-		if e.IsVisit() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
+		if e.IsLiveVisit() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
 			c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			// The leg goes on, and is held there.
 			if want == event.Held {
@@ -30,8 +30,8 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 		}
 
 		// only its leg is known, or another queue
-		if waitsIn(&o.Facts) && (!e.IsVisit() || e.QueueID != o.Facts.QueueID) {
-			if e.IsVisit() {
+		if waitsIn(&o.Facts) && (!e.IsLiveVisit() || e.QueueID != o.Facts.QueueID) {
+			if e.IsLiveVisit() {
 				c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			}
 			c.addVisitBegin(o, facts)

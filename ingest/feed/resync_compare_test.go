@@ -35,7 +35,7 @@ func (s *comparedState) resynced(t *testing.T, objects ...Object) (names []strin
 		objects[i].Account = "acme"
 	}
 
-	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call}, Objects: objects}
+	snapshot := Snapshot{CompleteKinds: []state.Kind{state.Agent, state.Call}, Objects: objects}
 	var found *comparisonRound
 	for range 2 { // a call that is missing ends in the second round
 		found = compare(snapshot, s.All(), "feed:f", found, func(string, *state.Entry) bool { return false })
@@ -68,7 +68,7 @@ func (s *comparedState) shows() string {
 		}
 
 		queue := ""
-		if e.IsVisit() {
+		if e.IsLiveVisit() {
 			queue = "in " + e.QueueID
 		}
 
@@ -85,8 +85,10 @@ func (s *comparedState) shows() string {
 	return strings.Join(lines, ", ")
 }
 
-// memberSaid is a membership of which the platform says this.
-func memberSaid(queue string, said event.AgentSaid) Member { return Member{Queue: queue, Said: &said} }
+// memberReport is a membership of which the platform reports this.
+func memberReport(queue string, report event.AgentReport) Member {
+	return Member{Queue: queue, Report: &report}
+}
 
 // ofMembers is an agent with memberships.
 func ofMembers(id string, members ...Member) Object {
@@ -114,7 +116,7 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 
 	talks := append(slices.Clone(rings),
 		event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "102"})
-	idle := event.AgentSaid{Device: event.DeviceIdle}
+	idle := event.AgentReport{Device: event.DeviceIdle}
 	for name, c := range map[string]struct {
 		before    []event.Facts
 		objects   []Object
@@ -132,7 +134,7 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 			[]Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q"})},
 			"101 ringing, 102 ringing, c ringing 102 in q", []event.Name{event.NameQueueCallAnswered}},
 		"the caller was sent on by the agent": {talks,
-			[]Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", memberSaid("q", idle))},
+			[]Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", memberReport("q", idle))},
 			"101 available, 102 available, c talking",
 			[]event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
 		"the caller waits again": {rings, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})},
@@ -197,22 +199,23 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 	const at = 1_795_169_000_000
 	paused := func(queue, why string, since int64) Member {
-		m := memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle, Paused: true, Reason: why, PausedSince: since})
+		m := memberReport(queue,
+			event.AgentReport{Device: event.DeviceIdle, Paused: true, Reason: why, PausedSince: since})
 		m.SinceMS = since * 1000
 		return m
 	}
 
 	wrapsUp := event.Facts{Name: event.NameAgentState, AgentID: "x", QueueID: "q",
-		Agent: &event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: 4_000_000_000_000}}
-	idle := func(queue string) Member { return memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle}) }
+		Agent: &event.AgentReport{Device: event.DeviceIdle, WrapUpUntilMS: 4_000_000_000_000}}
+	idle := func(queue string) Member { return memberReport(queue, event.AgentReport{Device: event.DeviceIdle}) }
 
-	word := func(s event.State, said *event.AgentSaid) Object {
+	stateReport := func(s event.State, report *event.AgentReport) Object {
 		return Object{Kind: state.Agent, ID: "x",
-			Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
+			Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: report}}
 	}
 
 	joined := event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q",
-		Agent: &event.AgentSaid{Device: event.DeviceIdle}}
+		Agent: &event.AgentReport{Device: event.DeviceIdle}}
 
 	offered := event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "x"}
 	answered := event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"}
@@ -229,21 +232,22 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		"another reason": {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)),
 			"x break tea"},
 		"a phone that does not disturb": {[]event.Facts{joined},
-			ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
-		"a break in one word, with reason": {nil,
-			word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}),
+			ofMembers("x", memberReport("q", event.AgentReport{Device: event.DeviceBusy})), "x other busy"},
+		"a break as one state, with reason": {nil,
+			stateReport(event.Break,
+				&event.AgentReport{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}),
 			"x break lunch"},
 		"logged out": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}},
-			word(event.Offline, nil), ""},
+			stateReport(event.Offline, nil), ""},
 		"on demand and not ready": {nil,
-			word("", &event.AgentSaid{Presence: event.Available, Activity: event.ActivityNotReady}),
+			stateReport("", &event.AgentReport{Presence: event.Available, Activity: event.ActivityNotReady}),
 			"x other not_ready"},
 		"logged out, and finishes a call": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}, offered, answered,
 			{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x"}},
-			word(event.Offline, nil), ""},
+			stateReport(event.Offline, nil), ""},
 		"a break during a call that it missed": {[]event.Facts{joined, offered, answered},
-			ofMembers("x", memberSaid("q",
-				event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})),
+			ofMembers("x", memberReport("q",
+				event.AgentReport{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})),
 			"c talking x in q, x talking break"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,11 +281,11 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 }
 
 func TestAResyncTakesTheNameOfAMemberThatWasRenamedMeanwhile(t *testing.T) {
-	idle := event.AgentSaid{Device: event.DeviceIdle}
+	idle := event.AgentReport{Device: event.DeviceIdle}
 	s := &comparedState{Partition: state.NewPartition()}
 	s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "PJSIP/1011", AgentName: "Old Name", QueueID: "sales",
 		State: event.Available, Agent: &idle})
-	renamed := ofMembers("PJSIP/1011", memberSaid("sales", idle))
+	renamed := ofMembers("PJSIP/1011", memberReport("sales", idle))
 	renamed.Facts.AgentName = "New Name"
 
 	found := s.resynced(t, renamed)
@@ -295,24 +299,24 @@ func TestAResyncTakesTheNameOfAMemberThatWasRenamedMeanwhile(t *testing.T) {
 
 func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 	const began, again = 1_795_169_600, 1_795_169_660
-	pause := func(at int64) event.AgentSaid {
-		return event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: at, Reason: "paper"}
+	pause := func(at int64) event.AgentReport {
+		return event.AgentReport{Device: event.DeviceIdle, Paused: true, PausedSince: at, Reason: "paper"}
 	}
-	said := pause(began)
+	firstPause := pause(began)
 
 	onBreak := func(at int64) event.Facts {
 		return event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break, TimestampMS: at * 1000,
-			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone}}
+			Agent: &event.AgentReport{Presence: event.Break, Activity: event.ActivityNone}}
 	}
 
-	member := ofMembers("a", memberSaid("q", pause(again)))
+	member := ofMembers("a", memberReport("q", pause(again)))
 	member.Members[0].SinceMS = again * 1000
 	for name, c := range map[string]struct {
 		before event.Facts
 		now    Object
 	}{
 		"a pause of a member": {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
-			TimestampMS: began * 1000, Agent: &said}, member},
+			TimestampMS: began * 1000, Agent: &firstPause}, member},
 		"the status of an agent": {onBreak(began), Object{Kind: state.Agent, ID: "a", Facts: onBreak(again)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,20 +339,20 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 // of a queue, before a break or a call of the agent's own.
 func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 	const began = 1_795_169_800_000
-	idle := event.AgentSaid{Device: event.DeviceIdle}
+	idle := event.AgentReport{Device: event.DeviceIdle}
 	for name, c := range map[string]struct {
-		before  event.AgentSaid // since began
+		before  event.AgentReport // since began
 		sinceMS int64
 		want    int64 // Unix seconds since which the agent is available; 0: since the comparison
 	}{
-		"an own call ended": {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
-		"a break ended": {event.AgentSaid{Device: event.DeviceIdle, Paused: true,
+		"an own call ended": {event.AgentReport{Device: event.DeviceInUse}, began - 60_000, 0},
+		"a break ended": {event.AgentReport{Device: event.DeviceIdle, Paused: true,
 			PausedSince: began / 1000}, began - 60_000, 0},
-		"a wrap-up ended at a time that is known": {event.AgentSaid{Device: event.DeviceIdle,
+		"a wrap-up ended at a time that is known": {event.AgentReport{Device: event.DeviceIdle,
 			WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
-		"a wrap-up ended, and the switch has begun": {event.AgentSaid{Device: event.DeviceIdle,
+		"a wrap-up ended, and the switch has begun": {event.AgentReport{Device: event.DeviceIdle,
 			WrapUpUntilMS: began + 5000}, 0, began/1000 + 5},
-		"a call ended in the second of its answer": {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
+		"a call ended in the second of its answer": {event.AgentReport{Device: event.DeviceInUse}, began, began / 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
@@ -358,8 +362,8 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 					TimestampMS: began})
 
 			// Another queue of the agent has nothing to tell.
-			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberSaid("p", idle),
-				Member{Queue: "q", SinceMS: c.sinceMS, Said: &idle})}}
+			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberReport("p", idle),
+				Member{Queue: "q", SinceMS: c.sinceMS, Report: &idle})}}
 			snapshot.Objects[0].Account = "acme"
 			found := compare(snapshot, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
 			if len(found.differences) != 2 {
@@ -381,7 +385,7 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 	found := compare(Snapshot{Objects: []Object{available}}, s.All(), "feed:f", nil,
 		func(string, *state.Entry) bool { return false })
 	if len(found.differences) != 1 || found.differences[0].facts.TimestampMS != 0 {
-		t.Errorf("of an agent with one word: %+v", found.differences)
+		t.Errorf("of an agent with one state: %+v", found.differences)
 	}
 }
 
@@ -389,10 +393,10 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 // and the wrap-up after it has its time.
 func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 	const answered = 1_795_169_700_000
-	idle := event.AgentSaid{Device: event.DeviceIdle}
+	idle := event.AgentReport{Device: event.DeviceIdle}
 
-	member := ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: answered + 25_000, Said: &idle})
-	word := Object{Kind: state.Agent, ID: "101",
+	member := ofMembers("101", memberReport("p", idle), Member{Queue: "q", SinceMS: answered + 25_000, Report: &idle})
+	oneState := Object{Kind: state.Agent, ID: "101",
 		Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: answered + 20_000}}
 	for name, c := range map[string]struct {
 		agent      Object
@@ -401,9 +405,9 @@ func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 	}{
 		"a member of queues": {member, answered + 20_000,
 			[]string{"queue.call_ended 20000 available", "agent.state 20000 wrap_up", "agent.state 25000 available"}},
-		"one word for the agent":     {word, answered + 20_000, []string{"queue.call_ended 20000 available"}},
-		"its last call was another":  {word, answered - 60_000, []string{"queue.call_ended 0 available"}},
-		"the platform does not tell": {word, 0, []string{"queue.call_ended 0 available"}},
+		"one state for the agent":      {oneState, answered + 20_000, []string{"queue.call_ended 20000 available"}},
+		"its last call was another":    {oneState, answered - 60_000, []string{"queue.call_ended 0 available"}},
+		"the platform does not report": {oneState, 0, []string{"queue.call_ended 0 available"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
@@ -416,20 +420,20 @@ func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 					TimestampMS: answered})
 			c.agent.LastCallMS = c.lastCallMS
 
-			var told []string
+			var reported []string
 			key := state.Key{Account: "acme", Kind: state.Agent, ID: "101"}
 			s.onDifference = func(f event.Facts) {
 				at := int64(0)
 				if f.TimestampMS != 0 {
 					at = f.TimestampMS - answered
 				}
-				told = append(told, fmt.Sprintf("%s %d %s", f.Name, at, s.Find(key).State))
+				reported = append(reported, fmt.Sprintf("%s %d %s", f.Name, at, s.Find(key).State))
 			}
 
 			s.resynced(t, c.agent)
 			for _, want := range c.want {
-				if !slices.Contains(told, want) {
-					t.Errorf("%q is missing of %q", want, told)
+				if !slices.Contains(reported, want) {
+					t.Errorf("%q is missing of %q", want, reported)
 				}
 			}
 

@@ -170,7 +170,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 		return nil, err
 	}
 
-	if len(snapshot.Kinds) == 0 && len(snapshot.Objects) == 0 { // nothing to compare
+	if len(snapshot.CompleteKinds) == 0 && len(snapshot.Objects) == 0 { // nothing to compare
 		cancel()
 		return &comparisonRound{}, nil
 	}
@@ -181,7 +181,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 		return nil, stateErr
 	}
 
-	changed := r.holdEvents(eventSender, snapshot.Unsettled)
+	changed := r.holdEvents(eventSender, snapshot.RecentlyChanged)
 	for _, o := range snapshot.Objects { // an event of a call also changes its agent
 		if changed[o.Facts.CallID] {
 			changed[o.ID] = true
@@ -219,13 +219,13 @@ func (r *runner) endRound(eventSender *sender) {
 }
 
 // holdEvents holds the events read from now on. It returns the subjects of the events since
-// recordSubjects, and the unsettled objects.
-func (r *runner) holdEvents(eventSender *sender, unsettled []string) map[string]bool {
+// recordSubjects, and the objects that changed recently.
+func (r *runner) holdEvents(eventSender *sender, recentlyChanged []string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	eventSender.hold(eventSender.queue.End())
 	changed := maps.Clone(r.changedSubjects)
-	for _, id := range unsettled {
+	for _, id := range recentlyChanged {
 		changed[id] = true
 	}
 	return changed

@@ -185,7 +185,7 @@ func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
 	never := func(string, *state.Entry) bool { return false }
 	compared := func(object Object, reason string) (names []string) {
 		ended.Reason = reason
-		for _, d := range compare(Snapshot{Kinds: []state.Kind{state.Call}, Objects: []Object{object}},
+		for _, d := range compare(Snapshot{CompleteKinds: []state.Kind{state.Call}, Objects: []Object{object}},
 			[]*state.Entry{ended}, "feed:pbx", nil, never).differences {
 			names = append(names, string(d.facts.Name))
 		}

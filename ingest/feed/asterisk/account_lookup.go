@@ -94,14 +94,15 @@ func (l *accountLookup) names(message *ami.Message) (certain, uncertain []string
 		add(&certain, variableValues(message, l.cfg.AccountVariable)...)
 	}
 	if l.cfg.UseAccountcode {
-		add(&certain, value(message, "AccountCode"), value(message, "DestAccountCode"))
+		add(&certain, knownValue(message, "AccountCode"), knownValue(message, "DestAccountCode"))
 	}
 
-	add(&certain, value(message, "Queue"))
-	add(&uncertain, value(message, "Context"), value(message, "DestContext"), value(message, "DestinationContext"),
-		value(message, "Conference"))
+	add(&certain, knownValue(message, "Queue"))
+	add(&uncertain, knownValue(message, "Context"), knownValue(message, "DestContext"),
+		knownValue(message, "DestinationContext"),
+		knownValue(message, "Conference"))
 
-	for _, device := range []string{memberInterface(message), deviceID(message), value(message, "AOR")} {
+	for _, device := range []string{memberInterface(message), deviceID(message), knownValue(message, "AOR")} {
 		add(&uncertain, device)
 		_, domain, ok := strings.Cut(device, "@")
 		if ok {
@@ -129,7 +130,7 @@ func variableValues(message *ami.Message, name string) (values []string) {
 		}
 	}
 
-	v := value(message, name)
+	v := knownValue(message, name)
 	if v != "" && message.Name() == "Cdr" { // mapped in cdr_manager.conf
 		values = append(values, v)
 	}
@@ -143,7 +144,7 @@ func callIDs(message *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid",
 		"OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
-		id := value(message, key)
+		id := knownValue(message, key)
 		if id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -153,22 +154,22 @@ func callIDs(message *ami.Message) (ids []string) {
 
 // memberInterface returns the interface of an event's queue member.
 func memberInterface(message *ami.Message) string {
-	location := value(message, "Location")
+	location := knownValue(message, "Location")
 	if location != "" {
 		return location
 	}
-	return value(message, "Interface")
+	return knownValue(message, "Interface")
 }
 
 // deviceID returns the device of an event.
 func deviceID(message *ami.Message) string {
 	switch message.Name() {
 	case "ContactStatus":
-		return value(message, "EndpointName")
+		return knownValue(message, "EndpointName")
 	case "PeerStatus":
-		return value(message, "Peer")
+		return knownValue(message, "Peer")
 	case "ContactList":
-		return value(message, "Endpoint")
+		return knownValue(message, "Endpoint")
 	}
 	return ""
 }

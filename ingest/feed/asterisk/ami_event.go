@@ -83,8 +83,8 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 	return dst
 }
 
-// value returns the value of a key, "" for Asterisk's placeholders of an absent value.
-func value(message *ami.Message, key string) string {
+// knownValue returns the value of a key, "" for Asterisk's placeholders of an absent value.
+func knownValue(message *ami.Message, key string) string {
 	switch v := message.Get(key); v {
 	case "<unknown>", "<null>", "<none>":
 		return ""
@@ -98,13 +98,13 @@ func subjects(message *ami.Message) []string {
 	var ids []string
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer",
 		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid", "ParkeeUniqueid"} {
-		id := value(message, key)
+		id := knownValue(message, key)
 		if id != "" {
 			ids = append(ids, id)
 		}
 	}
 
-	endpoint := value(message, "EndpointName")
+	endpoint := knownValue(message, "EndpointName")
 	if endpoint != "" { // the device's id in the facts
 		ids = append(ids, "PJSIP/"+endpoint)
 	}

@@ -19,8 +19,8 @@ func TestMissingRightsAreNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if len(snapshot.Kinds) != 0 || len(snapshot.Notes) != 4 {
-		t.Fatalf("kinds %v, notes %q", snapshot.Kinds, snapshot.Notes)
+	if len(snapshot.CompleteKinds) != 0 || len(snapshot.Notes) != 4 {
+		t.Fatalf("kinds %v, notes %q", snapshot.CompleteKinds, snapshot.Notes)
 	}
 
 	for i, want := range []string{"eventfilter = ^Event:", "write = agent", "write = reporting", "write = system"} {

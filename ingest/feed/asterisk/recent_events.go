@@ -9,7 +9,7 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// settleTime is the time for which an object counts as unsettled after an event, because Asterisk's
+// settleTime is the time for which an object counts as recently changed after an event, because Asterisk's
 // lists lag behind its events.
 const settleTime = time.Second
 
@@ -38,13 +38,13 @@ func (s *recentEvents) add(message *ami.Message, ids []string, now time.Time) {
 
 	switch message.Name() {
 	case "Hold":
-		s.callsOnHold[value(message, "Uniqueid")] = false
+		s.callsOnHold[knownValue(message, "Uniqueid")] = false
 	case "ParkedCall":
-		s.callsOnHold[value(message, "ParkeeUniqueid")] = true
+		s.callsOnHold[knownValue(message, "ParkeeUniqueid")] = true
 	case "UnParkedCall", "ParkedCallTimeOut", "ParkedCallGiveUp":
-		delete(s.callsOnHold, value(message, "ParkeeUniqueid"))
+		delete(s.callsOnHold, knownValue(message, "ParkeeUniqueid"))
 	case "Unhold", "Hangup":
-		delete(s.callsOnHold, value(message, "Uniqueid"))
+		delete(s.callsOnHold, knownValue(message, "Uniqueid"))
 	}
 }
 
@@ -58,16 +58,16 @@ func (s *recentEvents) rotate(now time.Time) {
 	}
 }
 
-// unsettled returns the recently changed objects.
-func (s *recentEvents) unsettled(now time.Time) []string {
+// recentlyChanged returns the ids of the objects with an event in this period of settleTime or the one before.
+func (s *recentEvents) recentlyChanged(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rotate(now)
 	return slices.AppendSeq(slices.Collect(maps.Keys(s.changedIDs[0])), maps.Keys(s.changedIDs[1]))
 }
 
-// onHold returns the calls on hold, of which true are parked, and deletes those that are not in calls.
-func (s *recentEvents) onHold(calls map[string]bool) map[string]bool {
+// dropEndedAndListHeld returns the calls on hold, with whether each is parked. It forgets those that are not in calls.
+func (s *recentEvents) dropEndedAndListHeld(calls map[string]bool) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.callsOnHold, func(id string, _ bool) bool { return !calls[id] })

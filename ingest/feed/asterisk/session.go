@@ -32,7 +32,7 @@ type session struct {
 	hold              *eventHold
 	wrapUps           map[agentKey]wrapUp // that are under way
 	completedCalls    map[agentKey]completedCall
-	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
+	snapshotWrapUps   chan map[agentKey]wrapUp // from the latest snapshot, for Read
 	suspectEvents     int                      // number of following events that may be forged
 	lastSuspectResync time.Time                // last resync for a broken event
 	shutdown          bool                     // Asterisk has announced its end
@@ -45,7 +45,7 @@ func newSession(p *platform, conn *ami.Conn) *session {
 	return &session{
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
-		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, foundWrapUps: make(chan map[agentKey]wrapUp, 1),
+		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, snapshotWrapUps: make(chan map[agentKey]wrapUp, 1),
 		completedCalls: map[agentKey]completedCall{},
 	}
 }
@@ -103,7 +103,7 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	case <-s.conn.Arrived():
 	case <-s.conn.Done():
 	case <-due:
-	case found := <-s.foundWrapUps:
+	case found := <-s.snapshotWrapUps:
 		s.addWrapUps(found, now)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -200,9 +200,9 @@ func (s *session) checkNumber(message *ami.Message) error {
 
 // emit appends an event, or holds it until the account of its call is known.
 func (s *session) emit(e feed.Event, message *ami.Message, now time.Time) {
-	id := value(message, "Linkedid")
+	id := knownValue(message, "Linkedid")
 	if id == "" {
-		id = value(message, "DestLinkedid")
+		id = knownValue(message, "DestLinkedid")
 	}
 	if e.Account == "" && id != "" && s.hold.add(id, e, now) {
 		return

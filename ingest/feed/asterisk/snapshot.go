@@ -24,9 +24,9 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		accounts: newAccountCheck(),
 	}
 	b.Notes = slices.Clone(s.notes)
-	b.Unsettled = s.platform.recentEvents.unsettled(b.now)
+	b.RecentlyChanged = s.platform.recentEvents.recentlyChanged(b.now)
 
-	// In this order: channels find their callers and members, pool agents theirs, in what the queues have told.
+	// In this order: channels find their callers and members, pool agents theirs, in the answers about queues.
 	for _, add := range []func(context.Context) error{b.addQueues, b.addPoolAgents, b.addChannels, b.addDevices,
 		b.setParked} {
 		if err := add(ctx); err != nil {
@@ -36,11 +36,11 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 
 	b.Notes = append(b.Notes, b.accounts.notes(s.platform)...)
 	select { // replace an older one that Read has not received
-	case <-s.foundWrapUps:
+	case <-s.snapshotWrapUps:
 	default:
 	}
 
-	s.foundWrapUps <- b.wrapUps
+	s.snapshotWrapUps <- b.wrapUps
 	return b.Snapshot, nil
 }
 
@@ -111,18 +111,18 @@ func (b *snapshotBuilder) addQueues(ctx context.Context) error {
 	for _, item := range items {
 		switch item.Name() {
 		case "QueueEntry":
-			b.queueEntries[value(item, "Uniqueid")] = item
+			b.queueEntries[knownValue(item, "Uniqueid")] = item
 		case "QueueMember":
 			key := agentKey{b.accountOf(item), memberInterface(item)}
 			// A member of several queues is one agent.
 			m := agents[key]
 			if m == nil {
 				m = &feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
-					Facts: event.Facts{AgentID: key.id, AgentName: value(item, "Name")}, Queues: []string{}}
+					Facts: event.Facts{AgentID: key.id, AgentName: knownValue(item, "Name")}, Queues: []string{}}
 				agents[key], order = m, append(order, m)
 			}
 
-			b.addMember(m, key, parseMember(item, b.now), value(item, "Queue"))
+			b.addMember(m, key, parseMember(item, b.now), knownValue(item, "Queue"))
 		}
 	}
 
@@ -136,31 +136,32 @@ func (b *snapshotBuilder) addQueues(ctx context.Context) error {
 
 // addMember adds a membership to an agent.
 func (b *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.Member, queue string) {
-	said := m.Said()
+	report := m.AgentReport()
 	agent.Queues = append(agent.Queues, queue)
-	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
+	agent.Members = append(agent.Members,
+		feed.Member{Queue: queue, SinceMS: memberSince(&m, report) * 1000, Report: report})
 	agent.LastCallMS = max(agent.LastCallMS, m.LastCall*1000)
 	end := m.WrapUpEnd()
-	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(b.wrapUps[key].until) {
+	if report.WrapUpUntilMS != 0 && key.account != "" && end.After(b.wrapUps[key].until) {
 		b.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end),
 			b.session.wrapUpIdentity(key, end)}
 	}
-	if said.OtherID != "" {
-		b.poolMembers[agentKey{key.account, said.OtherID}] = true
+	if report.OtherID != "" {
+		b.poolMembers[agentKey{key.account, report.OtherID}] = true
 	}
-	if said.InCall && said.Device != event.DeviceIdle { // else the caller was sent on
+	if report.InCall && report.Device != event.DeviceIdle { // else the caller was sent on
 		b.inCall = append(b.inCall, memberInCall{m.Interface, m.StateInterface, queue})
 	}
 }
 
 // memberSince returns since when a member is in its state, Unix seconds; 0: unknown.
-func memberSince(m *format.Member, said *event.AgentSaid) int64 {
+func memberSince(m *format.Member, report *event.AgentReport) int64 {
 	switch {
-	case said.Device != event.DeviceIdle && said.Device != event.DeviceUnknown:
+	case report.Device != event.DeviceIdle && report.Device != event.DeviceUnknown:
 		return 0
-	case said.Paused:
+	case report.Paused:
 		return max(m.LastPause, m.LastCall)
-	case said.WrapUpUntilMS != 0 || m.LastCall == 0:
+	case report.WrapUpUntilMS != 0 || m.LastCall == 0:
 		return m.LastCall
 	}
 	return m.WrapUpEnd().Unix()
@@ -178,8 +179,8 @@ func (b *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 
 	poolDenied := !ok && len(b.Notes) > 0 && strings.Contains(b.Notes[len(b.Notes)-1], "app_agent_pool")
 	for _, item := range items {
-		o := feed.Object{Account: b.accountOf(item), Kind: state.Agent, ID: value(item, "Agent"),
-			Facts: event.Facts{AgentID: value(item, "Agent")}}
+		o := feed.Object{Account: b.accountOf(item), Kind: state.Agent, ID: knownValue(item, "Agent"),
+			Facts: event.Facts{AgentID: knownValue(item, "Agent")}}
 		switch item.Get("Status") {
 		case "AGENT_LOGGEDOFF":
 			continue
@@ -195,7 +196,7 @@ func (b *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 	}
 
 	if b.membersComplete && !poolDenied {
-		b.Kinds = append(b.Kinds, state.Agent)
+		b.CompleteKinds = append(b.CompleteKinds, state.Agent)
 	}
 
 	return nil
@@ -208,32 +209,32 @@ func (b *snapshotBuilder) addChannels(ctx context.Context) error {
 		return err
 	}
 
-	b.Kinds = append(b.Kinds, state.Call)
+	b.CompleteKinds = append(b.CompleteKinds, state.Call)
 	// by Uniqueid; by Linkedid, calls for which a queue rings an agent
 	ids, ringing := map[string]bool{}, map[string]bool{}
 	agents := map[string]string{} // by bridge: the channel of an agent of a queue
 
 	for _, item := range items {
 		b.accountOf(item) // stores the account, from any leg
-		ids[value(item, "Uniqueid")] = true
+		ids[knownValue(item, "Uniqueid")] = true
 		switch {
 		case item.Get("Application") != "AppQueue":
 		case item.Get("ChannelState") != "6":
-			ringing[value(item, "Linkedid")] = true
+			ringing[knownValue(item, "Linkedid")] = true
 		case item.Get("BridgeId") != "":
 			agents[item.Get("BridgeId")] = item.Get("Channel")
 		}
 	}
 
-	held := b.session.platform.recentEvents.onHold(ids)
+	heldCalls := b.session.platform.recentEvents.dropEndedAndListHeld(ids) // true: parked
 	for _, item := range items {
-		id := value(item, "Uniqueid")
+		id := knownValue(item, "Uniqueid")
 		if id == "" {
 			continue
 		}
 
-		parked, onHold := held[id]
-		facts := b.legFacts(item, ringing[value(item, "Linkedid")], onHold, agents[item.Get("BridgeId")])
+		parked, onHold := heldCalls[id]
+		facts := b.legFacts(item, ringing[knownValue(item, "Linkedid")], onHold, agents[item.Get("BridgeId")])
 		if facts.State == event.Held && (parked || strings.HasPrefix(item.Get("Application"), "Park")) {
 			facts.Reason = event.ReasonParked
 		}
@@ -250,9 +251,9 @@ func (b *snapshotBuilder) addChannels(ctx context.Context) error {
 // legFacts returns the facts of a channel. agent is the channel of an agent in its bridge, ""
 // if there is none.
 func (b *snapshotBuilder) legFacts(message *ami.Message, ringing, held bool, agent string) event.Facts {
-	facts := event.Facts{CallID: value(message, "Uniqueid"), InteractionID: value(message, "Linkedid"),
-		Caller: value(message, "CallerIDNum"), State: event.Ringing}
-	exten := value(message, "Exten")
+	facts := event.Facts{CallID: knownValue(message, "Uniqueid"), InteractionID: knownValue(message, "Linkedid"),
+		Caller: knownValue(message, "CallerIDNum"), State: event.Ringing}
+	exten := knownValue(message, "Exten")
 	if exten != "s" {
 		facts.Callee = exten
 	}
@@ -261,7 +262,7 @@ func (b *snapshotBuilder) legFacts(message *ami.Message, ringing, held bool, age
 	entry := b.queueEntries[facts.CallID]
 	switch {
 	case entry != nil:
-		facts.QueueID, facts.State = value(entry, "Queue"), event.Waiting
+		facts.QueueID, facts.State = knownValue(entry, "Queue"), event.Waiting
 		if ringing {
 			facts.State = event.Ringing
 		}
@@ -334,7 +335,7 @@ func (b *snapshotBuilder) setParked(ctx context.Context) error {
 	for _, item := range items {
 		for i := range b.Objects {
 			o := &b.Objects[i]
-			if talks(*o) && o.ID == value(item, "ParkeeUniqueid") {
+			if talks(*o) && o.ID == knownValue(item, "ParkeeUniqueid") {
 				o.Facts.State, o.Facts.Reason = event.Held, event.ReasonParked
 			}
 		}
@@ -360,10 +361,10 @@ func (b *snapshotBuilder) addDevices(ctx context.Context) error {
 		return err
 	}
 
-	b.Kinds = append(b.Kinds, state.Device)
+	b.CompleteKinds = append(b.CompleteKinds, state.Device)
 	endpoints := map[agentKey]int{} // in Objects
 	for _, item := range items {
-		account, endpoint := b.accountOf(item), cmp.Or(value(item, "Endpoint"), value(item, "Aor"))
+		account, endpoint := b.accountOf(item), cmp.Or(knownValue(item, "Endpoint"), knownValue(item, "Aor"))
 		if endpoint == "" || item.Get("Status") == "Unreachable" {
 			continue
 		}
@@ -377,14 +378,14 @@ func (b *snapshotBuilder) addDevices(ctx context.Context) error {
 				Facts: event.Facts{AgentID: id, State: event.Registered}})
 		}
 
-		uri := value(item, "Uri")
+		uri := knownValue(item, "Uri")
 		if uri != "" {
 			b.Objects[at].Contacts = append(b.Objects[at].Contacts, uri)
 		}
 	}
 
 	for _, item := range others {
-		device := value(item, "Device")
+		device := knownValue(item, "Device")
 		technology, _, ok := strings.Cut(device, "/")
 		if !ok || strings.Contains(technology, ":") || technology == "PJSIP" || technology == "Local" {
 			continue

@@ -23,8 +23,8 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if !slices.Equal(snapshot.Kinds, []state.Kind{state.Agent, state.Call, state.Device}) {
-		t.Errorf("kinds %v", snapshot.Kinds)
+	if !slices.Equal(snapshot.CompleteKinds, []state.Kind{state.Agent, state.Call, state.Device}) {
+		t.Errorf("kinds %v", snapshot.CompleteKinds)
 	}
 
 	var b strings.Builder
@@ -37,7 +37,7 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 
 		fmt.Fprintf(&b, "%s %s %s queues=%q %s", o.Account, o.Kind, o.ID, o.Queues, facts)
 		for _, m := range o.Members {
-			fmt.Fprintf(&b, " %s=%s", m.Queue, m.Said.Append(nil))
+			fmt.Fprintf(&b, " %s=%s", m.Queue, m.Report.Append(nil))
 		}
 
 		if o.NoQueue {
@@ -62,8 +62,8 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 	if snapshot.Objects[held].Facts.State != event.Held {
 		t.Errorf("a call on hold is %s", snapshot.Objects[held].Facts.State)
 	}
-	if !slices.Contains(snapshot.Unsettled, "1795349194.20") {
-		t.Errorf("a call that has changed just now is settled: %v", snapshot.Unsettled)
+	if !slices.Contains(snapshot.RecentlyChanged, "1795349194.20") {
+		t.Errorf("a call that has changed just now is settled: %v", snapshot.RecentlyChanged)
 	}
 }
 

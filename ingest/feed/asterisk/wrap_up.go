@@ -29,7 +29,7 @@ type completedCall struct {
 
 // addWrapUps stores the wrap-ups that a snapshot has found, except those of agents with an event since.
 func (s *session) addWrapUps(found map[agentKey]wrapUp, now time.Time) {
-	changed := s.platform.recentEvents.unsettled(now)
+	changed := s.platform.recentEvents.recentlyChanged(now)
 	for key, w := range found {
 		_, known := s.wrapUps[key]
 		if !known && !slices.Contains(changed, key.id) {
@@ -41,7 +41,7 @@ func (s *session) addWrapUps(found map[agentKey]wrapUp, now time.Time) {
 // watchWrapUp stores the end of an agent's wrap-up, and deletes it if the agent has another event
 // before.
 func (s *session) watchWrapUp(message *ami.Message, account string, now time.Time) {
-	id := value(message, "Interface")
+	id := knownValue(message, "Interface")
 	if id == "" || account == "" {
 		return
 	}
@@ -49,15 +49,15 @@ func (s *session) watchWrapUp(message *ami.Message, account string, now time.Tim
 	key := agentKey{account, id}
 	switch message.Name() {
 	case "AgentComplete":
-		s.completedCalls[key] = completedCall{value(message, "Queue"), now}
+		s.completedCalls[key] = completedCall{knownValue(message, "Queue"), now}
 	case "QueueMemberStatus", "QueueMemberPause":
 		m := parseMember(message, now)
 		s.beginWrapUp(message, key, &m, now)
 		end := m.WrapUpEnd()
 		// Of several queues the longest wrap-up counts.
-		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
-			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(message, "MemberName"), value(message, "Queue"), end),
-				identity(message, s.switchRun+"/wrap-up")}
+		if m.AgentReport().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
+			facts := wrapUpFacts(id, knownValue(message, "MemberName"), knownValue(message, "Queue"), end)
+			s.wrapUps[key] = wrapUp{end, facts, identity(message, s.switchRun+"/wrap-up")}
 		}
 	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
 		delete(s.wrapUps, key)
@@ -69,7 +69,7 @@ func (s *session) watchWrapUp(message *ami.Message, account string, now time.Tim
 // completes the status.
 func (s *session) beginWrapUp(message *ami.Message, key agentKey, m *format.Member, now time.Time) {
 	call, ok := s.completedCalls[key]
-	if !ok || call.queue != value(message, "Queue") {
+	if !ok || call.queue != knownValue(message, "Queue") {
 		return
 	}
 
@@ -80,11 +80,12 @@ func (s *session) beginWrapUp(message *ami.Message, key agentKey, m *format.Memb
 	}
 
 	m.LastCall = ended
-	if m.Said().WrapUpUntilMS == 0 {
+	if m.AgentReport().WrapUpUntilMS == 0 {
 		return
 	}
 
-	e := resyncRecord(key.account, wrapUpFacts(key.id, value(message, "MemberName"), call.queue, m.WrapUpEnd()), now)
+	facts := wrapUpFacts(key.id, knownValue(message, "MemberName"), call.queue, m.WrapUpEnd())
+	e := resyncRecord(key.account, facts, now)
 	e.Identity = identity(message, s.switchRun+"/wrap-up-begin")
 	s.out = append(s.out, e)
 }
@@ -93,7 +94,7 @@ func (s *session) beginWrapUp(message *ami.Message, key agentKey, m *format.Memb
 // its time has come.
 func wrapUpFacts(id, name, queue string, end time.Time) event.Facts {
 	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, QueueID: queue,
-		Agent: &event.AgentSaid{WrapUpUntilMS: end.UnixMilli()}}
+		Agent: &event.AgentReport{WrapUpUntilMS: end.UnixMilli()}}
 }
 
 // parseMember parses the queue member in an event, at the time of reading.
@@ -107,9 +108,9 @@ func parseMember(message *ami.Message, now time.Time) format.Member {
 	}
 
 	return format.Member{
-		Interface: memberInterface(message), StateInterface: value(message, "StateInterface"),
+		Interface: memberInterface(message), StateInterface: knownValue(message, "StateInterface"),
 		Status: message.Get("Status"), InCall: message.Get("InCall") == "1",
-		Paused: message.Get("Paused") == "1", PausedReason: value(message, "PausedReason"),
+		Paused: message.Get("Paused") == "1", PausedReason: knownValue(message, "PausedReason"),
 		LastPause: number("LastPause"), LastCall: number("LastCall"),
 		WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
 	}

@@ -112,7 +112,7 @@ func TestMemberIsFreeSinceTheEndOfItsWrapUp(t *testing.T) {
 	last := now.Unix() - 20
 	for wrapUp, want := range map[int64]int64{0: last, 5: last + 5, 3600: last} {
 		m := format.Member{Status: "1", LastCall: last, WrapUpTime: wrapUp, AtMS: now.UnixMilli()}
-		if got := memberSince(&m, m.Said()); got != want {
+		if got := memberSince(&m, m.AgentReport()); got != want {
 			t.Errorf("%d s of wrap-up: since %d s after the call, want %d", wrapUp, got-last, want-last)
 		}
 	}
@@ -143,7 +143,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	}
 
 	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || len(o.Members) != 2 ||
-		o.Members[0].Said.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
+		o.Members[0].Report.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
 	}
 	if err := s.wait(ctx, time.Now()); err != nil {

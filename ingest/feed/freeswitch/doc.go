@@ -41,7 +41,7 @@
 //
 // The core's tables of channels and registrations are written up to a second after the events. A
 // snapshot is requested at the earliest tableLag after the connect, and lists the objects with an event
-// within tableLag before it (feed.Snapshot.Unsettled). For channels without a domain in the response,
+// within tableLag before it (feed.Snapshot.RecentlyChanged). For channels without a domain in the response,
 // the session queries the variables one by one.
 //
 // # Goroutines
@@ -53,7 +53,7 @@
 // Read platform.go, then session.go.
 //
 //   - platform.go, session.go, subscribed_events.go: a switch; a connection to it; the events to subscribe to
-//   - account_lookup.go, agent_names.go: the account of an event; what the switch says of an agent's queues
+//   - account_lookup.go, agent_names.go: the account of an event; what the switch reports of an agent's queues
 //   - recent_ids.go, heartbeat_gaps.go: objects with events that a snapshot may not have yet; missing
 //     HEARTBEATs
 //   - snapshot.go, api_response.go: the switch's state, and its answers to commands

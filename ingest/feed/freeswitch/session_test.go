@@ -244,7 +244,7 @@ func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
 	s.mu.Unlock()
 
 	snapshot, err := s.Snapshot(t.Context())
-	if err != nil || len(snapshot.Kinds) != 0 ||
+	if err != nil || len(snapshot.CompleteKinds) != 0 ||
 		!strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
 		t.Errorf("later: %+v, %v", snapshot, err)
 	}

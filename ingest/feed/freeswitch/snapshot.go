@@ -32,7 +32,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	s.mu.Lock()
 	b.Notes = slices.Clone(s.notes)
 	// Before the queries: what changes during them is an event that the feed reads.
-	b.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
+	b.RecentlyChanged = s.recent.since(time.Now().Add(-s.tableLag))
 	s.mu.Unlock()
 
 	queues, err := b.addQueues(ctx)
@@ -47,7 +47,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 
 	// Callers in queues and legs are both calls: without one list, those on the other would seem to have ended.
 	if queues && channels {
-		b.Kinds = append(b.Kinds, state.Call)
+		b.CompleteKinds = append(b.CompleteKinds, state.Call)
 	}
 	if err := b.addDevices(ctx); err != nil {
 		return feed.Snapshot{}, err
@@ -141,7 +141,7 @@ func (b *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 		b.addAgent(agents, row, memberships)
 	}
 
-	b.Kinds = append(b.Kinds, state.Agent)
+	b.CompleteKinds = append(b.CompleteKinds, state.Agent)
 	return true, nil
 }
 
@@ -378,7 +378,7 @@ func (b *snapshotBuilder) addDevices(ctx context.Context) error {
 		b.add(state.Device, id, event.Facts{AgentID: id, State: event.Registered}, nil, row.Realm, domainOf(id))
 	}
 
-	b.Kinds = append(b.Kinds, state.Device)
+	b.CompleteKinds = append(b.CompleteKinds, state.Device)
 	return nil
 }
 

@@ -37,11 +37,12 @@ func TestSnapshots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, name)}
 			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, cfg, knownDomains)))
-			if want := []state.Kind{state.Agent, state.Call, state.Device}; !slices.Equal(snapshot.Kinds, want) {
-				t.Errorf("it is complete in %q, want %q", snapshot.Kinds, want)
+			want := []state.Kind{state.Agent, state.Call, state.Device}
+			if !slices.Equal(snapshot.CompleteKinds, want) {
+				t.Errorf("it is complete in %q, want %q", snapshot.CompleteKinds, want)
 			}
-			if len(snapshot.Notes)+len(snapshot.Unsettled) > 0 {
-				t.Errorf("it has the notes %q and is unsettled in %q", snapshot.Notes, snapshot.Unsettled)
+			if len(snapshot.Notes)+len(snapshot.RecentlyChanged) > 0 {
+				t.Errorf("it has the notes %q and is unsettled in %q", snapshot.Notes, snapshot.RecentlyChanged)
 			}
 
 			golden(t, "snapshot."+name+".jsonl", snapshot.Objects)
@@ -164,14 +165,14 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
 			test.change(f.answers)
 			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
-			if !slices.Equal(snapshot.Kinds, test.kinds) ||
+			if !slices.Equal(snapshot.CompleteKinds, test.kinds) ||
 				!strings.Contains(strings.Join(snapshot.Notes, " "), test.note) ||
 				test.note == "" && len(snapshot.Notes) > 0 {
-				t.Errorf("it is complete in %q with the notes %q", snapshot.Kinds, snapshot.Notes)
+				t.Errorf("it is complete in %q with the notes %q", snapshot.CompleteKinds, snapshot.Notes)
 			}
 
 			for _, o := range snapshot.Objects {
-				if o.Kind != state.Call && !slices.Contains(snapshot.Kinds, o.Kind) {
+				if o.Kind != state.Call && !slices.Contains(snapshot.CompleteKinds, o.Kind) {
 					t.Errorf("it has %+v", o)
 				}
 			}
@@ -209,8 +210,8 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	read(t, s, 1)
 	s.(*session).connectedAt = time.Now().Add(-time.Minute)
 	snapshot := snapshotOf(t, s)
-	if !slices.Equal(snapshot.Unsettled, []string{"s-1"}) {
-		t.Errorf("it is unsettled in %q", snapshot.Unsettled)
+	if !slices.Equal(snapshot.RecentlyChanged, []string{"s-1"}) {
+		t.Errorf("it is unsettled in %q", snapshot.RecentlyChanged)
 	}
 
 	for _, o := range snapshot.Objects {

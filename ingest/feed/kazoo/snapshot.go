@@ -91,7 +91,7 @@ func (b *snapshotBuilder) build() feed.Snapshot {
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar did not tell all of kind %s: %v", kind, err))
 		// A Kazoo without any call is idle; one without any agent or phone did not tell.
 		case kind == state.Call || b.counts[kind] > 0:
-			snapshot.Kinds = append(snapshot.Kinds, kind)
+			snapshot.CompleteKinds = append(snapshot.CompleteKinds, kind)
 		default:
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar does not support kind %s", kind))
 		}
@@ -195,7 +195,8 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 			o.Facts.State = kazoo.AgentState(status.Status)
 		}
 		if o.Facts.State == event.Break && status.Reason != "" {
-			o.Facts.Agent = &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: status.Reason}
+			o.Facts.Agent = &event.AgentReport{Presence: event.Break, Activity: event.ActivityNone,
+				Reason: status.Reason}
 		}
 		if ms, ok := format.UnixMillis(jsonscan.Value(status.Timestamp)); ok {
 			o.Facts.TimestampMS = ms

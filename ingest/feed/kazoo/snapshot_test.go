@@ -82,8 +82,8 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	}
 
 	got := snapshot()
-	if !slices.Equal(got.Kinds, []state.Kind{state.Agent, state.Call, state.Device}) || len(got.Notes) != 0 {
-		t.Errorf("kinds %v, notes %q", got.Kinds, got.Notes)
+	if !slices.Equal(got.CompleteKinds, []state.Kind{state.Agent, state.Call, state.Device}) || len(got.Notes) != 0 {
+		t.Errorf("kinds %v, notes %q", got.CompleteKinds, got.Notes)
 	}
 
 	const ms = (gregorian - 62167219200) * 1000
@@ -128,9 +128,9 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 
 	crossbar.set(acme+"/channels", nil)
 	crossbar.set(acme+"/registrations", []any{})
-	if got := snapshot(); !slices.Equal(got.Kinds, []state.Kind{state.Agent}) || len(got.Notes) != 2 {
+	if got := snapshot(); !slices.Equal(got.CompleteKinds, []state.Kind{state.Agent}) || len(got.Notes) != 2 {
 		t.Errorf("kinds %v, notes %q: calls were not told, and no registrations may mean that nobody answered",
-			got.Kinds, got.Notes)
+			got.CompleteKinds, got.Notes)
 	}
 
 	crossbar.Close()
@@ -150,7 +150,7 @@ func TestWithoutCrossbarASnapshotIsEmpty(t *testing.T) {
 
 	for _, cfg := range []feed.Config{wrong, unset} {
 		s := openSession(t, newTestPlatform(t, cfg, nil, nil))
-		if got, err := s.Snapshot(t.Context()); err != nil || len(got.Kinds) != 0 || len(got.Notes) != 1 ||
+		if got, err := s.Snapshot(t.Context()); err != nil || len(got.CompleteKinds) != 0 || len(got.Notes) != 1 ||
 			!strings.Contains(got.Notes[0], "crossbar") {
 			t.Errorf("%+v, %v", got, err)
 		}
