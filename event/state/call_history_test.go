@@ -8,14 +8,14 @@ import (
 	"trunkline/event"
 )
 
-// historyTeller applies events about calls, a second apart.
-type historyTeller struct {
+// historyPlayer applies events about calls, a second apart.
+type historyPlayer struct {
 	p  *Partition
 	id event.ID
 }
 
-// tell applies the event, and returns it with what has happened before it.
-func (h *historyTeller) tell(f event.Facts) *Event {
+// play applies the event, and returns it with what has happened before it.
+func (h *historyPlayer) play(f event.Facts) *Event {
 	h.id = event.NextID(h.id, firstMilli+1000, 3)
 	e := &Event{ID: h.id, Account: "acme", Timestamp: firstMilli / 1000, Source: "feed:pbx", Facts: f}
 	h.p.Apply(e)
@@ -23,10 +23,10 @@ func (h *historyTeller) tell(f event.Facts) *Event {
 }
 
 func TestALongHistoryLosesItsMiddle(t *testing.T) {
-	h := historyTeller{p: NewPartition()}
-	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q"})
+	h := historyPlayer{p: NewPartition()}
+	h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q"})
 	for n := range 30 {
-		h.tell(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: fmt.Sprint(n)})
+		h.play(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: fmt.Sprint(n)})
 	}
 
 	steps := h.p.Find(Key{"acme", Call, "c"}).History.Steps
@@ -37,19 +37,19 @@ func TestALongHistoryLosesItsMiddle(t *testing.T) {
 }
 
 func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
-	h := historyTeller{p: NewPartition()}
-	h.tell(event.Facts{Name: event.NameCallCreated, CallID: "c", InteractionID: "c"})
-	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "q"})
-	h.tell(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"})
-	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "x"})
-	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "r"})
+	h := historyPlayer{p: NewPartition()}
+	h.play(event.Facts{Name: event.NameCallCreated, CallID: "c", InteractionID: "c"})
+	h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "q"})
+	h.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"})
+	h.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "x"})
+	e := h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "r"})
 	want := []Step{{Name: event.NameQueueCallEntered, QueueID: "q"}, {Name: event.NameQueueCallAnswered, AgentID: "x"},
 		{Name: event.NameQueueCallEnded, AgentID: "x"}}
 	if got := e.Past.PastSteps(); !reflect.DeepEqual(got, want) {
 		t.Errorf("in the next queue: got %+v, want %+v", got, want)
 	}
 
-	e = h.tell(event.Facts{Name: event.NameCallEnded, CallID: "c"})
+	e = h.play(event.Facts{Name: event.NameCallEnded, CallID: "c"})
 	if len(e.Past.PastSteps()) != 4 {
 		t.Errorf("at the end: %+v", e.Past.PastSteps())
 	}
@@ -60,15 +60,15 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 
 // A visit with an id of its own: the second begins before the end of the first is told.
 func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
-	h := historyTeller{p: NewPartition()}
-	h.tell(event.Facts{Name: event.NameCallCreated, CallID: "leg", InteractionID: "leg"})
-	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v1", InteractionID: "leg", QueueID: "q"})
-	h.tell(event.Facts{Name: event.NameQueueCallAnswered, CallID: "v1", InteractionID: "leg", QueueID: "q",
+	h := historyPlayer{p: NewPartition()}
+	h.play(event.Facts{Name: event.NameCallCreated, CallID: "leg", InteractionID: "leg"})
+	h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "v1", InteractionID: "leg", QueueID: "q"})
+	h.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "v1", InteractionID: "leg", QueueID: "q",
 		AgentID: "x"})
-	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v2", InteractionID: "leg", QueueID: "r"})
-	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "v1", InteractionID: "leg", QueueID: "q", AgentID: "x"})
-	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "v2", InteractionID: "leg", QueueID: "r"})
-	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v3", InteractionID: "leg", QueueID: "s"})
+	h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "v2", InteractionID: "leg", QueueID: "r"})
+	h.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "v1", InteractionID: "leg", QueueID: "q", AgentID: "x"})
+	h.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "v2", InteractionID: "leg", QueueID: "r"})
+	e := h.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "v3", InteractionID: "leg", QueueID: "s"})
 	var got []string
 
 	for _, s := range e.Past.PastSteps() {
