@@ -115,7 +115,7 @@ func TestCommandsOfActions(t *testing.T) {
 // The agent alone hears a whisper, and the caller alone is sent on, whichever of the two channels the
 // call is.
 func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
-	value := func(v string) string {
+	getvarResponse := func(v string) string {
 		return "Response: Success\r\nActionID: a2\r\nVariable: x\r\nValue: " + v + "\r\n\r\n"
 	}
 
@@ -140,8 +140,8 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 		"transfer of a phone that still rings": {feed.ActionTransfer, "PJSIP/1013", agent, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": value(c.name),
-				"Getvar BRIDGEPEER": value(c.peer), "Getvar CHANNEL(context)": value("default")}}
+			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": getvarResponse(c.name),
+				"Getvar BRIDGEPEER": getvarResponse(c.peer), "Getvar CHANNEL(context)": getvarResponse("default")}}
 			p.start()
 			s := openSession(t, newPlatform(t, p, fixed("demo"), nil)).(feed.Commander)
 			err := s.Command(t.Context(),

@@ -13,7 +13,7 @@ import (
 // Each voice of a call is heard by a ChanSpy of its own, until its channel ends; while there is one only, none is.
 func TestAProviderHearsBothVoices(t *testing.T) {
 	const by = "WebSocket/{provider}/c(slin)f(json)v({parameters})"
-	value := func(v string) string {
+	getvarResponse := func(v string) string {
 		return "Response: Success\r\nActionID: a2\r\nVariable: x\r\nValue: " + v + "\r\n\r\n"
 	}
 	const caller, agent = "PJSIP/trunk-00000090", "PJSIP/1013-00000091"
@@ -33,8 +33,8 @@ func TestAProviderHearsBothVoices(t *testing.T) {
 		"no channel to send":   {"", "PJSIP/1013", caller, agent, nil, fault.KindConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": value(c.name),
-				"Getvar BRIDGEPEER": value(c.peer)}}
+			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": getvarResponse(c.name),
+				"Getvar BRIDGEPEER": getvarResponse(c.peer)}}
 			p.start()
 			listens := func(cfg *feed.Config) { cfg.ListenBy = setting.Secret(c.by) }
 			s := openSession(t, newPlatform(t, p, fixed("demo"), listens)).(feed.Commander)
