@@ -14,7 +14,7 @@ import (
 // receive its own audio, and presses keys; then the same by click to call.
 func TestAIProviderWithARealPhone(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) {
+	if !inNetworkNamespace(t) {
 		return
 	}
 

@@ -68,7 +68,7 @@ func wasTranscribed(events []event, session, track, words string) bool {
 func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	t.Parallel()
 	tool(t, "espeak-ng")
-	if !inNamespace(t, botFolder+"="+installed(t, botPackages)) {
+	if !inNetworkNamespace(t, botFolder+"="+installed(t, botPackages)) {
 		return
 	}
 
@@ -185,7 +185,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	events := pbx.newSessionEvents(t)
 	bridged := slices.IndexFunc(events, func(e string) bool { return strings.Contains(e, `"CHANNEL_BRIDGE"`) })
 	pbx.send(events[:bridged+1]...)
-	pbx.awaitOrders(t, 1)
+	pbx.awaitCommands(t, 1)
 	pbx.streamLast(t, n, key)
 
 	var heard transcript
@@ -204,7 +204,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	}
 
 	session := n.addListener(t, heard.CallID, other)
-	pbx.awaitOrders(t, 2)
+	pbx.awaitCommands(t, 2)
 	pbx.streamLast(t, n, key)
 	channel.await(t, "the second listener's words", func(all []event) bool {
 		return wasTranscribed(all, session, "callee", "caller loud, callee silent")
@@ -274,7 +274,7 @@ func listeningBot(t *testing.T) (address string) {
 func (s *scriptedSwitch) streamLast(t *testing.T, n *node, key string) {
 	t.Helper()
 	s.mu.Lock()
-	words := strings.SplitN(s.orders[len(s.orders)-1], " ", 7)
+	words := strings.SplitN(s.commands[len(s.commands)-1], " ", 7)
 	s.mu.Unlock()
 
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}}

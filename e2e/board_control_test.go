@@ -46,13 +46,13 @@ func TestBoardControl(t *testing.T) {
 	b.press(t, "Enter")
 	b.awaitTrue(t, "what was asked, on the tile that has not changed",
 		asked+" === 'Asked: Break' && "+tile("available"))
-	pbx.awaitOrders(t, 1)
+	pbx.awaitCommands(t, 1)
 	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "the break, and nothing asked any more", tile("break")+" && !document.querySelector('.asked')")
 
 	b.pressNamed(t, "Ready")
 	b.awaitTrue(t, "what was asked", asked+" === 'Asked: Ready'")
-	pbx.awaitOrders(t, 2)
+	pbx.awaitCommands(t, 2)
 	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "it to be ready", tile("available")+" && !document.querySelector('.asked')")
 
@@ -65,7 +65,7 @@ func TestBoardControl(t *testing.T) {
 		"document.querySelector('#agents .asked.bad')?.textContent.includes('moon') && document.querySelector('dialog').textContent.includes('moon')")
 	b.press(t, "Escape")
 	b.awaitNoDialog(t)
-	pbx.awaitOrders(t, 3)
+	pbx.awaitCommands(t, 3)
 	b.checkAccess(t, "floor of a supervisor")
 
 	b.mustEval(t, "document.getElementById('logout').click()", nil)
@@ -104,11 +104,11 @@ func TestBoardControlOfCalls(t *testing.T) {
 	said := "document.querySelector('dialog[open] .output')?.textContent"
 	b.pressNamed(t, "Listen")
 	b.awaitTrue(t, "what was asked", said+" === 'Asked: Listen'")
-	pbx.awaitOrders(t, 1)
+	pbx.awaitCommands(t, 1)
 	rings := regexp.MustCompile(`^originate \{.*interaction_id=([0-9a-f-]+),.*\}user/7009@[a-z0-9.]+ 'eavesdrop:`)
-	interaction := rings.FindStringSubmatch(pbx.lastOrder())
+	interaction := rings.FindStringSubmatch(pbx.lastCommand())
 	if interaction == nil {
-		t.Fatalf("the switch was asked %q", pbx.lastOrder())
+		t.Fatalf("the switch was asked %q", pbx.lastCommand())
 	}
 
 	variable := fmt.Sprintf(`,"variable_interaction_id":%q`, interaction[1])
@@ -126,7 +126,7 @@ func TestBoardControlOfCalls(t *testing.T) {
 	b.fill(t, "dialog[open]", map[string]string{"destination": "0900123"}) // as click to call refuses it
 	b.pressNamed(t, "Transfer")
 	b.awaitTrue(t, "that this number may not be called", said+".includes('may not call this destination')")
-	pbx.awaitOrders(t, 1)
+	pbx.awaitCommands(t, 1)
 	pbx.mu.Lock()
 	pbx.refusal = "-ERR the door is closed"
 	pbx.mu.Unlock()
@@ -140,11 +140,11 @@ func TestBoardControlOfCalls(t *testing.T) {
 
 	b.pressNamed(t, "Hang up")
 	b.awaitTrue(t, "what was asked", said+" === 'Asked: Hang up'")
-	pbx.awaitOrders(t, 3)
+	pbx.awaitCommands(t, 3)
 	pbx.send(events[talks:]...)
 	b.awaitTrue(t, "the call to be over", "!"+row)
 
-	if order := pbx.lastOrder(); !strings.HasPrefix(order, "uuid_kill ") {
+	if order := pbx.lastCommand(); !strings.HasPrefix(order, "uuid_kill ") {
 		t.Errorf("the switch was asked %q", order)
 	}
 

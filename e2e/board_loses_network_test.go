@@ -95,7 +95,7 @@ func TestBoard(t *testing.T) {
 		}},
 		{"the server restarts", func() {
 			n.signal(t, syscall.SIGTERM)
-			if code, ok := n.exit(patience); !ok || code != 0 {
+			if code, ok := n.awaitExit(patience); !ok || code != 0 {
 				t.Fatalf("exit %d, %v", code, ok)
 			}
 			b.awaitDisconnected(t)

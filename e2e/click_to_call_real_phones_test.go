@@ -10,7 +10,7 @@ import (
 // request.
 func TestClickToCallRingsRealPhones(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) {
+	if !inNetworkNamespace(t) {
 		return
 	}
 

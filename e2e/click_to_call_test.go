@@ -107,7 +107,7 @@ func (d *dialler) report(t testing.TB, filter string, into any) error {
 // once there are that many.
 func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord, all []callRecord) {
 	t.Helper()
-	within(t, patience, "the record of the call", func() error {
+	eventuallyWithin(t, patience, "the record of the call", func() error {
 		if err := d.report(t, "origination_call_id="+id, &row); err != nil {
 			return err
 		}

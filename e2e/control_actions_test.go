@@ -75,7 +75,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 				}
 			})
 
-			pbx.awaitOrders(t, i+1)
+			pbx.awaitCommands(t, i+1)
 			c.fail()
 			asking.Wait()
 			id = idOf(c.action, key)
@@ -94,7 +94,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 			t.Errorf("%s: a repeat is action %s, not %s", c.name, again, id)
 		}
 
-		pbx.awaitOrders(t, i+1)
+		pbx.awaitCommands(t, i+1)
 		t.Logf("%s: %s %s", c.name, end.State, end.EventID)
 	}
 }

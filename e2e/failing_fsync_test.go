@@ -33,7 +33,7 @@ func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 	n.postAccepted(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"before"}`, 1)
 	n.failSyncs(t)
 
-	within(t, patience, "the broker to notice", func() error {
+	eventuallyWithin(t, patience, "the broker to notice", func() error {
 		n.post(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"when"}`)
 		return n.checkMetric("trunkline_embedded_broker_writable", "0")
 	})

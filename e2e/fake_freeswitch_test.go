@@ -31,7 +31,7 @@ type scriptedSwitch struct {
 	subscribed map[net.Conn]bool // connections that have subscribed
 	conns      map[net.Conn]bool
 	sent       []string // events
-	orders     []string // commands that change something
+	commands   []string // those that change something
 	refusal    string   // the answer to them; "": they are done
 	mute       bool     // they are done and not answered
 }
@@ -137,7 +137,7 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 			s.mu.Unlock()
 		case "bgapi":
 			s.mu.Lock()
-			s.orders = append(s.orders, rest)
+			s.commands = append(s.commands, rest)
 			s.mu.Unlock()
 			say("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 1\n\n")
 		case "api":
@@ -156,7 +156,7 @@ func (s *scriptedSwitch) answer(command string) string {
 	defer s.mu.Unlock()
 
 	if status, ok := strings.CutPrefix(command, "callcenter_config agent set status 1002@127.0.0.20 "); ok {
-		s.orders = append(s.orders, command)
+		s.commands = append(s.commands, command)
 		if s.refusal != "" {
 			return s.refusal + "\n"
 		}
@@ -171,10 +171,10 @@ func (s *scriptedSwitch) answer(command string) string {
 
 	switch verb, _, _ := strings.Cut(command, " "); verb {
 	case "uuid_kill", "uuid_transfer":
-		s.orders = append(s.orders, command)
+		s.commands = append(s.commands, command)
 		return cmp.Or(s.refusal, "+OK") + "\n"
 	case "uuid_audio_stream":
-		s.orders = append(s.orders, command)
+		s.commands = append(s.commands, command)
 		return "+OK Success\n"
 	case "uuid_exists", "user_exists":
 		return "true"
@@ -268,14 +268,14 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 	return line
 }
 
-// awaitOrders waits until the switch has got that many commands that change something.
-func (s *scriptedSwitch) awaitOrders(t testing.TB, count int) {
+// awaitCommands waits until the switch has got that many commands that change something.
+func (s *scriptedSwitch) awaitCommands(t testing.TB, count int) {
 	t.Helper()
 	eventually(t, "the switch to be asked", func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.orders) != count {
-			return fmt.Errorf("it was asked %q", s.orders)
+		if len(s.commands) != count {
+			return fmt.Errorf("it was asked %q", s.commands)
 		}
 		return nil
 	})
@@ -288,9 +288,9 @@ func (s *scriptedSwitch) sentEvents() []string {
 	return append([]string(nil), s.sent...)
 }
 
-// lastOrder returns the last command that changes something.
-func (s *scriptedSwitch) lastOrder() string {
+// lastCommand returns the last command that changes something.
+func (s *scriptedSwitch) lastCommand() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.orders[len(s.orders)-1]
+	return s.commands[len(s.commands)-1]
 }

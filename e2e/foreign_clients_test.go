@@ -40,7 +40,7 @@ func TestForeignClients(t *testing.T) {
 				f.awaitNumbers(t, sequence(0, 20))
 				n.signal(t, syscall.SIGTERM)
 
-				if code, ok := n.exit(patience); !ok || code != 0 {
+				if code, ok := n.awaitExit(patience); !ok || code != 0 {
 					t.Fatalf("exit %d, %v", code, ok)
 				}
 

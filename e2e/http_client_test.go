@@ -100,7 +100,7 @@ func (n *node) post(t testing.TB, key, format, contentType, body string) answer 
 func (n *node) postAccepted(t testing.TB, key, format, contentType, body string, records int) {
 	t.Helper()
 	want := fmt.Sprintf(`{"accepted":%d}`, records)
-	within(t, patience, "a body to be accepted", func() error {
+	eventuallyWithin(t, patience, "a body to be accepted", func() error {
 		a := n.post(t, key, format, contentType, body)
 		if a.status == http.StatusAccepted && string(bytes.TrimSpace(a.body)) == want {
 			return nil
@@ -196,7 +196,7 @@ func (n *node) health(t testing.TB, p paths) health {
 // awaitHealth waits for a status and a number of connections; -1: any.
 func (n *node) awaitHealth(t testing.TB, status string, total int, limit time.Duration) {
 	t.Helper()
-	within(t, limit, fmt.Sprintf("%s to be %s with %d connections", n.name, status, total), func() error {
+	eventuallyWithin(t, limit, fmt.Sprintf("%s to be %s with %d connections", n.name, status, total), func() error {
 		if h := n.health(t, apiPaths); h.Status != status || total >= 0 && h.Total != total {
 			return fmt.Errorf("it is %s with %d", h.Status, h.Total)
 		}

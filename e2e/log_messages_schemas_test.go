@@ -79,7 +79,7 @@ func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
 func (n *node) stop(t *testing.T) {
 	t.Helper()
 	n.signal(t, syscall.SIGTERM)
-	if code, ok := n.exit(patience); !ok || code != 0 {
+	if code, ok := n.awaitExit(patience); !ok || code != 0 {
 		t.Fatalf("%s: exit %d, %v", n.name, code, ok)
 	}
 }

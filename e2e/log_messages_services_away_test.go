@@ -22,7 +22,7 @@ func (n *node) mustStopWhileWaiting(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
-	code, ok := n.exit(patience)
+	code, ok := n.awaitExit(patience)
 	if !ok || code != 0 || strings.Contains(readFile(t, n.log), "level=ERROR") {
 		t.Errorf("%s: exit %d, %v after %v:\n%s", n.name, code, ok, time.Since(began), readFile(t, n.log))
 	}

@@ -98,7 +98,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 	}
 
 	n.signal(t, syscall.SIGTERM)
-	if code, ok := n.exit(patience); !ok || code != 0 {
+	if code, ok := n.awaitExit(patience); !ok || code != 0 {
 		t.Fatalf("exit %d, %v", code, ok)
 	}
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// inNamespace runs the calling test again in a new network namespace and reports whether this is
+// inNetworkNamespace runs the calling test again in a new network namespace and reports whether this is
 // that run: phones from Debian open sockets on every address. That run has further variables NAME=value.
-func inNamespace(t *testing.T, variables ...string) bool {
+func inNetworkNamespace(t *testing.T, variables ...string) bool {
 	t.Helper()
 	const mark = "TEST_NAMESPACE"
 	if os.Getenv(mark) == t.Name() {

@@ -377,7 +377,7 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 		}
 	}
 
-	if code, ok := ending.exit(patience); !ok || code != 0 {
+	if code, ok := ending.awaitExit(patience); !ok || code != 0 {
 		t.Errorf("exit %d, %v", code, ok)
 	}
 }

@@ -255,7 +255,7 @@ func (r *recordingUser) recordCall(t *testing.T, d *dialler, destination string,
 // A new user turns recording on, calls a phone and an AI provider from a browser's click, and finds both
 // recordings from the calls' records: each voice on its channel, within 20 ms of where it was.
 func TestRecordedCallsKeepTheirVoicesInPlace(t *testing.T) {
-	if !inNamespace(t) {
+	if !inNetworkNamespace(t) {
 		return
 	}
 
@@ -296,7 +296,7 @@ func TestRecordedCallsKeepTheirVoicesInPlace(t *testing.T) {
 // A server that is killed in a call keeps all but the last two seconds: after the restart they are a
 // recording like others.
 func TestAKilledServerKeepsTheRecordingOfACall(t *testing.T) {
-	if !inNamespace(t) {
+	if !inNetworkNamespace(t) {
 		return
 	}
 

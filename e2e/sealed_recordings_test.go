@@ -261,7 +261,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	}
 
 	n.startProcess(t)
-	if code, ok := n.exit(patience); !ok || code != 2 {
+	if code, ok := n.awaitExit(patience); !ok || code != 2 {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
 	}
 	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1],

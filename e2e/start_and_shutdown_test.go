@@ -68,7 +68,7 @@ func TestShutdownEmbedded(t *testing.T) {
 		}
 	}
 
-	code, ok := n.exit(drainTimeout + patience)
+	code, ok := n.awaitExit(drainTimeout + patience)
 	if !ok || code != 0 {
 		t.Fatalf("exit %d, %v, after %v", code, ok, time.Since(began))
 	}
@@ -110,7 +110,7 @@ func TestShutdownReal(t *testing.T) {
 	load.awaitMore(t, 50)
 	stopped.signal(t, syscall.SIGTERM)
 
-	if code, ok := stopped.exit(patience); !ok || code != 0 {
+	if code, ok := stopped.awaitExit(patience); !ok || code != 0 {
 		t.Errorf("exit %d, %v", code, ok)
 	}
 
@@ -146,7 +146,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 
 	n.mustRefuse(t, subscription{paths: apiPaths, token: token}, http.StatusServiceUnavailable)
 	n.signal(t, syscall.SIGTERM)
-	if code, ok := n.exit(patience); !ok || code != 1 {
+	if code, ok := n.awaitExit(patience); !ok || code != 1 {
 		t.Errorf("exit %d, %v after the second signal", code, ok)
 	}
 }
@@ -232,7 +232,7 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 	n := newNode(t, "lost", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	stop := func() {
 		n.signal(t, syscall.SIGTERM)
-		if code, ok := n.exit(patience); !ok || code != 0 {
+		if code, ok := n.awaitExit(patience); !ok || code != 0 {
 			t.Fatalf("stopped with %d, %v", code, ok)
 		}
 	}

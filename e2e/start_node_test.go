@@ -72,7 +72,7 @@ func newNode(t testing.TB, name string, settings map[string]string) *node {
 func (n *node) close(t testing.TB) {
 	if n.child != nil && n.child.running() {
 		n.signal(t, syscall.SIGTERM)
-		if code, ok := n.exit(patience); !ok {
+		if code, ok := n.awaitExit(patience); !ok {
 			t.Errorf("%s does not stop", n.name)
 			n.kill(t)
 		} else if code != 0 {
@@ -209,8 +209,8 @@ func (n *node) kill(t testing.TB) {
 	<-n.child.exited
 }
 
-// exit waits for the end of the process.
-func (n *node) exit(within time.Duration) (code int, ok bool) {
+// awaitExit waits for the end of the process.
+func (n *node) awaitExit(within time.Duration) (code int, ok bool) {
 	select {
 	case <-n.child.exited:
 		return n.child.code, true
@@ -237,10 +237,11 @@ func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
 // eventually retries until there is no error.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	within(t, patience, what, try)
+	eventuallyWithin(t, patience, what, try)
 }
 
-func within(t testing.TB, limit time.Duration, what string, try func() error) {
+// eventuallyWithin retries until there is no error, for at most limit.
+func eventuallyWithin(t testing.TB, limit time.Duration, what string, try func() error) {
 	t.Helper()
 	began := time.Now()
 	for {

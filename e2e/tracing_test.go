@@ -290,7 +290,7 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	})
 
 	c.ingestNode.signal(t, syscall.SIGTERM) // queued spans are sent before the end
-	if code, ok := c.ingestNode.exit(patience); !ok || code != 0 {
+	if code, ok := c.ingestNode.awaitExit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
 
@@ -344,7 +344,7 @@ func TestTracingOff(t *testing.T) {
 	}
 
 	c.ingestNode.signal(t, syscall.SIGTERM)
-	if code, ok := c.ingestNode.exit(patience); !ok || code != 0 {
+	if code, ok := c.ingestNode.awaitExit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
 	if len(out.requests) > 0 {
@@ -385,7 +385,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 			}
 
 			n.signal(t, syscall.SIGTERM)
-			if code, ok := n.exit(patience); !ok || code != 0 {
+			if code, ok := n.awaitExit(patience); !ok || code != 0 {
 				t.Fatal(code, ok)
 			}
 

@@ -21,7 +21,7 @@ type Facts struct {
 	Caller            string `json:"caller,omitempty"` // the caller's number
 	Callee            string `json:"callee,omitempty"` // what was dialled
 	State             State  `json:"state,omitempty"`  // after the event
-	Reason            string `json:"reason,omitempty"` // in the source's own word, or ReasonResync or ReasonParked
+	Reason            string `json:"reason,omitempty"` // in the source's own term, or ReasonResync or ReasonParked
 	PreviousState     State  `json:"previous_state,omitempty"`
 	PreviousSince     int64  `json:"previous_since,omitempty"` // Unix seconds
 	WaitMS            Millis `json:"wait_ms,omitzero"`         // in the queue, to the answer or the end

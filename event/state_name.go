@@ -30,7 +30,7 @@ const ReasonResync = "resync"
 // ReasonParked is the reason of a call that is held because it is parked.
 const ReasonParked = "parked"
 
-// Activity is what a platform says an agent does at the moment, apart from whether it is
+// Activity is what a platform reports an agent to do at the moment, apart from whether it is
 // at work.
 type Activity string
 
@@ -47,7 +47,7 @@ const (
 type Device string
 
 // The states of phones. DeviceBusy is busy without a call (do not disturb), DeviceWrapUp
-// is kept busy by its platform after a call. DeviceUnknown tells nothing.
+// is kept busy by its platform after a call. DeviceUnknown reports nothing.
 const (
 	DeviceIdle        Device = "idle"
 	DeviceRinging     Device = "ringing"

@@ -48,8 +48,8 @@ func StepOf(f *event.Facts) Step {
 	return Step{Name: f.Name, AgentID: emptyIfTooLong(f.AgentID), AgentName: emptyIfTooLong(f.AgentName)}
 }
 
-// isKept reports whether a history keeps the step for later events: a word for less than that, such
-// as other, is told once.
+// isKept reports whether a history keeps the step for later events: one for less than that, such
+// as other, is not kept.
 func (s *Step) isKept() bool {
 	switch s.Name {
 	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
@@ -60,7 +60,7 @@ func (s *Step) isKept() bool {
 	return false
 }
 
-// RepeatsLast reports whether a platform tells the last of the steps a second time, which is one
+// RepeatsLast reports whether a platform reports the last of the steps a second time, which is one
 // step. An agent that lets a call ring again does it again.
 func (s *Step) RepeatsLast(steps []Step) bool {
 	return len(steps) > 0 && steps[len(steps)-1] == *s && s.Name != event.NameAgentNoAnswer
@@ -74,7 +74,7 @@ func (h *History) PastSteps() []Step {
 	return h.Steps
 }
 
-// withStep returns the history after a step: h itself after one that the platform tells twice.
+// withStep returns the history after a step: h itself after one that the platform reports twice.
 // Nothing but a queue begins a history.
 func (h *History) withStep(s Step) *History {
 	past := h.PastSteps()
@@ -162,7 +162,7 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 			legHistory, after.History = history, nil
 		}
 		p.setHistory(e, leg, legHistory)
-	default: // an earlier visit, whose end is told late
+	default: // an earlier visit, whose end is reported late
 		after.History = nil
 		p.setHistory(e, p.holderOf(leg), history)
 	}
@@ -175,8 +175,8 @@ func (p *Partition) setHistory(e *Event, entry *Entry, history *History) {
 	p.put(&next, entry, e.ID)
 }
 
-// mayGoOn reports whether the next event may tell that the leg of a call that has ended goes
-// on: Asterisk tells a time-out of a queue behind the event of a caller who is gone.
+// mayGoOn reports whether the next event may show that the leg of a call that has ended goes
+// on: Asterisk reports a time-out of a queue behind the event of a caller who is gone.
 func (e *Entry) mayGoOn() bool { return e.LegOutlivesVisit && e.Name == event.NameQueueCallAbandoned }
 
 // appendJSON appends the history as the member of an entry.

@@ -58,7 +58,7 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 	}
 }
 
-// A visit with an id of its own: the second begins before the end of the first is told.
+// A visit with an id of its own: the second begins before the end of the first is reported.
 func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 	h := historyPlayer{p: NewPartition()}
 	h.play(event.Facts{Name: event.NameCallCreated, CallID: "leg", InteractionID: "leg"})

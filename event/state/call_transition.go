@@ -78,7 +78,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	case event.NameAgentNoAnswer:
 		return afterOffer(f, call, before)
 	case event.NameAgentState:
-		// Some platforms tell the offer of a call only as the state of the agent (package kazoo).
+		// Some platforms report the offer of a call only as the state of the agent (package kazoo).
 		if f.Agent == nil && f.AgentID != "" && onCall(f.State) &&
 			(before == event.Waiting || before == event.Ringing) {
 			return f.State
@@ -121,7 +121,7 @@ func afterOffer(f *event.Facts, call *Entry, before event.State) event.State {
 }
 
 // afterVisit returns the state of a call after its visit to a queue: the leg goes on to
-// its own end where one is known, unless the event says that it has ended.
+// its own end where one is known, unless the event reports that it has ended.
 func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 	switch {
 	case f.State == event.Talking, f.State == event.Held:
@@ -135,8 +135,8 @@ func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 }
 
 // endsFormerVisit reports whether an event ends a visit to a queue that the call has left for another
-// queue, or entered again: where two threads of a switch tell the end and the next begin, either is
-// first. A visit that nobody has answered has no talk to tell of.
+// queue, or entered again: where two threads of a switch report the end and the next begin, either is
+// first. A visit that nobody has answered has no talk.
 func (e *Entry) endsFormerVisit(f *event.Facts) bool {
 	if f.Name != event.NameQueueCallEnded || !e.IsLiveVisit() {
 		return false

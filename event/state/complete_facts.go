@@ -7,7 +7,7 @@ import "trunkline/event"
 func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
-	// Before the agent is looked up, since the call may tell which one it is.
+	// Before the agent is looked up, since the call may show which one it is.
 	if e.IsLegOf != nil {
 		p.completeAgentLeg(e)
 	}
@@ -147,7 +147,7 @@ func completePresence(f *event.Facts, agent *Entry) {
 }
 
 // completePause names the begin and the end of a break of an agent whose memberships are
-// told one by one: it is on a break while it is paused in each of them, and does nothing
+// reported one by one: it is on a break while it is paused in each of them, and does nothing
 // else.
 func completePause(f *event.Facts, agent *Entry, after event.State) {
 	switch f.Name {
@@ -237,7 +237,7 @@ func between(from, to int64) event.Millis {
 	return event.MillisOf(to - from)
 }
 
-// setIfEmpty sets a text of the facts to what is known, unless the event tells it.
+// setIfEmpty sets a text of the facts to what is known, unless the event has it.
 func setIfEmpty(text *string, known string) {
 	if *text == "" {
 		*text = known

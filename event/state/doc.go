@@ -41,17 +41,17 @@
 //
 // # The state of an agent
 //
-// Several sources speak about one agent, and none of them knows all: its phone (Device),
+// Several sources report about one agent, and none of them knows all: its phone (Device),
 // each queue in which it is a member (Member: paused, in a call, in wrap-up until), whether
-// it is at work (Presence), what its platform says it does (Activity), and the queues'
+// it is at work (Presence), what its platform reports that it does (Activity), and the queues'
 // and switches' calls (Calls). An event changes the facts that it is about and no other;
 // they are held side by side in KnownAgent. One function, KnownAgent.combine, makes the state from
 // them, for events, comparisons and records alike:
 //
 //  1. talking: a call is answered; or the phone is in use, whoever called; or a queue
-//     counts a connected call and the phone is not idle; or the platform says so.
-//  2. ringing: a call rings at the agent, or the phone rings, or the platform says so.
-//  3. wrap_up, if the platform says so in a word or keeps the phone busy for it.
+//     counts a connected call and the phone is not idle; or the platform reports it.
+//  2. ringing: a call rings at the agent, or the phone rings, or the platform reports it.
+//  3. wrap_up, if the platform reports this state or keeps the phone busy for it.
 //  4. offline or break, as the presence is.
 //  5. break, if the agent is paused in every queue in which it is a member; the pause that
 //     began last gives the reason. A pause in some of them is a fact of these memberships,
@@ -65,25 +65,25 @@
 // simultaneous events can leave behind are those that commute, with these rules:
 //
 //   - An idle phone ends the calls on which the agent talks, not one that only begins to
-//     ring; so the end of a call may be told by the phone or by the queue, in any order.
-//   - ActivityNone and a word that the agent is available or in wrap-up end all its calls.
-//     A word for a break or a logout ends none: it counts after them.
+//     ring; so the end of a call may be reported by the phone or by the queue, in any order.
+//   - ActivityNone and a report that the agent is available or in wrap-up end all its calls.
+//     A report of a break or a logout ends none: it counts after them.
 //   - A call is linked from both ends: the call's entry has the agent that talks (AgentID)
 //     and those at whom it rings (Ringing), the agent's has its Calls. Whichever side is
-//     told first, foldFacts keeps the other in step, so that a snapshot never contradicts
+//     reported first, foldFacts keeps the other in step, so that a snapshot never contradicts
 //     itself. An offer of a call that has ended or that another agent has changes nothing.
 //
 // # Visits and legs
 //
 // A call in a queue is a visit (Entry.IsLiveVisit): it begins with queue.call_entered, or with
-// the first event of the queue that tells of it. Its leg may have the same id (Asterisk,
+// the first event of the queue about it. Its leg may have the same id (Asterisk,
 // Kazoo) or its own (mod_callcenter, where one visit has two or three legs). The numbers of
 // a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its
 // leg, or with other in the state talking: the caller has left the queue, and the next event
 // says whether an agent has answered: the call rings at nobody then, and only a phone that
 // says so does. After queue.call_ended a leg that is known (LegOutlivesVisit) goes on as a talking call of
 // no queue until call.ended. A visit of a call on which its agent talks no longer, as the
-// agent's phone or platform says, has ended too: its call keeps the queue, and is not counted.
+// agent's phone or platform reports, has ended too: its call keeps the queue, and is not counted.
 //
 // # The history of a call
 //
@@ -91,14 +91,14 @@
 // entered, was offered, not answered, answered, transferred, left. It goes on from queue to
 // queue. Where a visit has an id of its own, its entry has the steps and the leg's says which
 // visit that is: the next visit takes them over, also if it begins before the end of the last
-// one is told, whose last steps are then added to the next one's. A leg without events of its
+// one is reported, whose last steps are then added to the next one's. A leg without events of its
 // own (LegOutlivesVisit) links no visits. Views do not keep histories.
 //
 // # What the fold expects of a format
 //
-//   - A platform that tells the pieces separately gives them in Facts.Agent; State of such
+//   - A platform that reports the parts separately gives them in Facts.Agent; State of such
 //     an event is completed. A member's device, in_call, paused and wrap-up come together.
-//   - A platform with one word for an agent gives it as State of agent.state: "available"
+//   - A platform with one value for the state of an agent gives it as State of agent.state: "available"
 //     after "offline" is a login, after "break" the end of the break. agent.state without a
 //     state ends ringing, talking and wrap-up and changes nothing else.
 //   - On platforms whose only login is joining the first queue, and whose only logout
@@ -142,8 +142,8 @@
 //     have them
 //   - fold.go, fold_agent.go, fold_call.go, fold_device.go, call_transition.go: what an event changes
 //   - known_agent.go, apply_agent_report.go: what is known of an agent, who has several queues and calls, the state
-//     that follows from it, and what a platform's word changes in it
-//   - inferred_agent.go: an agent's state by what happened to it, where no platform has told it
+//     that follows from it, and what a platform's report changes in it
+//   - inferred_agent.go: an agent's state by what happened to it, where no platform has reported it
 //   - complete_facts.go, call_history.go: facts, and the history of a call, that the state adds to an event
 //   - compact_ended_call.go, seen_numbers.go: what is kept of ended calls and of seen identities
 package state

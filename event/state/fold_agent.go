@@ -30,7 +30,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
 		next.Queues = removeQueue(next.Queues, f.QueueID)
 	default:
-		if f.Agent != nil && f.Agent.Device != "" { // only a member is told of
+		if f.Agent != nil && f.Agent.Device != "" { // only a member is reported
 			next.Queues = addQueue(next.Queues, f.QueueID)
 		}
 	}
@@ -86,7 +86,7 @@ func (p *Partition) showAgent(e *Event, next, before *Entry, known *KnownAgent, 
 }
 
 // breakSetAgain returns when an agent's break was set again while it lasted, for platforms
-// that tell this: a status, or the pause that began last. Unix seconds; 0: it was not.
+// that report this: a presence, or the pause that began last. Unix seconds; 0: it was not.
 func (e *Event) breakSetAgain(before *Entry, known *KnownAgent) int64 {
 	f, was := &e.Facts, before.WhatIsKnown()
 	if f.Agent == nil || f.AgentID != before.ID {
@@ -191,7 +191,7 @@ func (p *Partition) releaseAgent(e *Event, id, call string) {
 	p.showAgent(e, &next, agent, &known, known.showAfter(agent, e.EffectiveMillis()), nil)
 }
 
-// releaseExpired takes a call whose end was never told from its agents, at the time of the
+// releaseExpired takes a call whose end was never reported from its agents, at the time of the
 // event now. They get the id of the event before, since now may be about one of them and is
 // folded afterwards.
 func (p *Partition) releaseExpired(call *Entry, before, now event.ID) {

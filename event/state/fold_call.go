@@ -79,7 +79,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	visited := before != nil && before.IsLiveVisit()
 	switch {
 	case f.Name == event.NameQueueCallEntered:
-		// A platform may tell one entry in several events; after a talk it is another visit.
+		// A platform may report one entry in several events; after a talk it is another visit.
 		if next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held {
 			next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
 			next.Position = f.Position

@@ -13,7 +13,7 @@ type KnownAgent struct {
 	Reason   string         `json:"reason,omitempty"`   // of the presence
 	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was reported last; "": nothing
 	Device   event.Device   `json:"device,omitempty"`   // its phone
-	// its memberships, by queue; of platforms that tell more than the queue
+	// its memberships, by queue; of platforms that report more than the queue
 	Members []Member    `json:"members,omitempty"`
 	Calls   []AgentCall `json:"calls,omitempty"` // its calls, those that it had first in front
 	// the agent of which this is another id; nothing else is known of it then

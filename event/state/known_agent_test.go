@@ -47,7 +47,7 @@ func TestAgentsOfAnOlderServerGoOn(t *testing.T) {
 		"another call": {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "d", "x"),
 			"talking"},
 		"wrap-up": {`"state":"wrap_up"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
-		"a word":  {`"state":"ringing"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
+		"a state": {`"state":"ringing"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
 	} {
 		v := NewView()
 		at := event.NextID(0, firstMilli-1000, 3)

@@ -27,7 +27,7 @@ type CheckedState struct {
 	Agents  int      `json:"agents"`
 	Calls   int      `json:"calls"`
 	Devices int      `json:"devices"`
-	Notes   []string `json:"notes,omitempty"` // what the platform could not tell
+	Notes   []string `json:"notes,omitempty"` // what the platform could not report
 }
 
 // CheckedEvent is an event of the platform. Without an account, Names are those that no rule maps.

@@ -10,7 +10,7 @@
 //
 // # Resync
 //
-// After each connect, after a hole in a platform's sequence or in the spool, when the platform says that
+// After each connect, after a hole in a platform's sequence or in the spool, when the platform reports that
 // something changed without an event, and every resyncInterval, the feed requests the platform's agents,
 // calls and devices, waits meanwhile until the state (cc.state) includes everything that was read before
 // the request, compares both, and stores one resync record for each difference. Objects with events

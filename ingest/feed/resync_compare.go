@@ -104,7 +104,7 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 
 	if complete {
 		for _, e := range c.sortedEntries(kind) {
-			// Only this feed's own: what another platform tells of is not missing here.
+			// Only this feed's own: what another platform reports is not missing here.
 			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) &&
 				!c.isSkipped(e.ID, e) {
 				c.endObject(e)
@@ -218,7 +218,7 @@ func (c *comparison) endObject(e *state.Entry) {
 	}
 }
 
-// endOf returns when a call that is missing ended, Unix milliseconds, by what the platform says of the
+// endOf returns when a call that is missing ended, Unix milliseconds, by what the platform reports of the
 // last call of the agent who talked on it; 0: unknown.
 func (c *comparison) endOf(call *state.Entry) int64 {
 	agent, ok := c.agents[call.AgentID]

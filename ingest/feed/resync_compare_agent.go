@@ -102,10 +102,10 @@ func reportOfState(s event.State) *event.AgentReport {
 	return nil
 }
 
-// sinceUnlessOlder returns a time at which a platform says that an agent's state began, Unix milliseconds,
-// 0 if it lies before the state that is known. The platform then tells of something older, such as
+// sinceUnlessOlder returns a time at which a platform reports that an agent's state began, Unix milliseconds,
+// 0 if it lies before the state that is known. The platform then reports something older, such as
 // the last call before a break, and the figures would lose the time of the known state. The end of a
-// wrap-up is known, whatever the platform says: a switch that was restarted has forgotten the call.
+// wrap-up is known, whatever the platform reports: a switch that was restarted has forgotten the call.
 func sinceUnlessOlder(e *state.Entry, since int64) int64 {
 	if e == nil {
 		return since

@@ -52,7 +52,7 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 
 	awaitResync(t, k, map[string]string{"call c": "ended"})
 	if names, _ := k.ofResync("c"); len(names) != 0 {
-		t.Errorf("the resync said %q of the call", names)
+		t.Errorf("the resync reports %q of the call", names)
 	}
 }
 

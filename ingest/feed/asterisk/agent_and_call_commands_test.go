@@ -104,8 +104,8 @@ func TestCommandsOfActions(t *testing.T) {
 			defer p.mu.Unlock()
 
 			for _, want := range c.sent {
-				if !slices.Contains(p.orders, want) {
-					t.Errorf("%q was not sent:\n%s", want, strings.Join(p.orders, "\n"))
+				if !slices.Contains(p.receivedActions, want) {
+					t.Errorf("%q was not sent:\n%s", want, strings.Join(p.receivedActions, "\n"))
 				}
 			}
 		})
@@ -153,7 +153,7 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 
-			sent := strings.Join(p.orders, "\n")
+			sent := strings.Join(p.receivedActions, "\n")
 			if !strings.Contains(sent, c.want) ||
 				c.want == "" && (strings.Contains(sent, "Originate") || strings.Contains(sent, "Redirect")) {
 				t.Error(sent)
@@ -194,10 +194,11 @@ func TestListeningBeepsFirst(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 
-			at := slices.Index(p.orders, beep)
-			ring := slices.IndexFunc(p.orders, func(order string) bool { return strings.Contains(order, "PJSIP/1010") })
+			at := slices.Index(p.receivedActions, beep)
+			ring := slices.IndexFunc(p.receivedActions,
+				func(action string) bool { return strings.Contains(action, "PJSIP/1010") })
 			if (at >= 0) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
-				t.Errorf("%q", p.orders)
+				t.Errorf("%q", p.receivedActions)
 			}
 		})
 	}

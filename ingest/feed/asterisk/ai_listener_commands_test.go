@@ -52,8 +52,8 @@ func TestAProviderHearsBothVoices(t *testing.T) {
 				want = append(want, []string{asCaller, asCallee}[i]+target+"|Timeout: 10000|Async: true")
 			}
 
-			sent := slices.DeleteFunc(slices.Clone(p.orders),
-				func(order string) bool { return !strings.HasPrefix(order, "Action: Originate") })
+			sent := slices.DeleteFunc(slices.Clone(p.receivedActions),
+				func(action string) bool { return !strings.HasPrefix(action, "Action: Originate") })
 			if !slices.Equal(sent, want) {
 				t.Errorf("sent\n%s\nwant\n%s", strings.Join(sent, "\n"), strings.Join(want, "\n"))
 			}

@@ -56,9 +56,9 @@ type pbx struct {
 	piece   int               // bytes of a piece, 0: all at once
 	end     bool              // close after the events
 
-	mu      sync.Mutex
-	actions []string // those that it got, with the filter or mask
-	orders  []string // the same, with all their fields
+	mu              sync.Mutex
+	actionNames     []string // those that it got, with the filter or mask
+	receivedActions []string // the same, with all their fields
 }
 
 // silence is the answer that does not come.
@@ -73,12 +73,12 @@ var errorAnswer = "Response: Error\r\nActionID: %s\r\nMessage: %s\r\n\r\n"
 func (p *pbx) play(nc net.Conn) {
 	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
 	for in := bufio.NewScanner(nc); ; {
-		lines, order := map[string]string{}, ""
+		lines, fields := map[string]string{}, ""
 		for in.Scan() && in.Text() != "" {
 			key, value, _ := strings.Cut(in.Text(), ": ")
 			lines[key] = value
 			if key != "ActionID" {
-				order += "|" + in.Text()
+				fields += "|" + in.Text()
 			}
 		}
 
@@ -88,8 +88,8 @@ func (p *pbx) play(nc net.Conn) {
 		}
 
 		p.mu.Lock()
-		p.actions = append(p.actions, fmt.Sprint(action, " ", lines["Filter"], lines["EventMask"]))
-		p.orders = append(p.orders, strings.TrimPrefix(order, "|"))
+		p.actionNames = append(p.actionNames, fmt.Sprint(action, " ", lines["Filter"], lines["EventMask"]))
+		p.receivedActions = append(p.receivedActions, strings.TrimPrefix(fields, "|"))
 		p.mu.Unlock()
 
 		text, ok := p.answers[action]

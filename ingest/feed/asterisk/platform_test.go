@@ -24,8 +24,8 @@ func TestSubscription(t *testing.T) {
 			p := &pbx{t: t}
 			p.start()
 			openSession(t, newPlatform(t, p, fixed("A"), test.change))
-			if !slices.Equal(p.actions, test.want) {
-				t.Errorf("got %q", p.actions)
+			if !slices.Equal(p.actionNames, test.want) {
+				t.Errorf("got %q", p.actionNames)
 			}
 		})
 	}

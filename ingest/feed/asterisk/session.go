@@ -78,7 +78,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		case s.shutdown:
 			return nil, errShutdown
 		case ended != nil:
-			// Nothing tells their account any more: they are sent without one, before the error.
+			// Nothing shows their account any more: they are sent without one, before the error.
 			s.out = s.hold.releaseExpired(s.out, now.Add(holdTime))
 			if len(s.out) > 0 {
 				return s.out, nil
@@ -148,7 +148,7 @@ func (s *session) handleMessage(message *ami.Message, now time.Time) error {
 		return nil
 	}
 
-	// Events that are not stored, too, tell accounts: those of variables.
+	// Events that are not stored, too, show accounts: those of variables.
 	account, names := s.platform.accountLookup.find(message)
 	if account != "" {
 		for _, id := range callIDs(message) {

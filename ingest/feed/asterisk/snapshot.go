@@ -317,8 +317,8 @@ func channelOf(member string) string {
 	return "Local/" + local
 }
 
-// setParked requests the parked calls, if any call may be one. Only the event tells a call that a transfer
-// has parked apart from one that talks, and the list, which needs write = call.
+// setParked requests the parked calls, if any call may be one. A call that a transfer has parked
+// differs from one that talks only in the event and in the list, which needs write = call.
 func (b *snapshotBuilder) setParked(ctx context.Context) error {
 	talks := func(o feed.Object) bool {
 		return o.Kind == state.Call && o.Facts.State == event.Talking && o.Facts.AgentID == ""

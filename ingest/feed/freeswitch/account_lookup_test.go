@@ -82,7 +82,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 				}
 			}
 
-			if got := f.asked("api " + agents); got != test.asked {
+			if got := f.timesReceived("api " + agents); got != test.asked {
 				t.Errorf("the agents were asked for %d times, want %d", got, test.asked)
 			}
 		})
@@ -124,7 +124,7 @@ func TestAnEventDoesNotWaitForTheAgentsOfASnapshot(t *testing.T) {
 	f := &fakeSwitch{answers: map[string]string{agents: "+OK\n", tiers: "+OK\n"}}
 	f.play = func(p *peer) {
 		f.answer(agents, silence)
-		for f.asked("api "+agents) < 2 {
+		for f.timesReceived("api "+agents) < 2 {
 			time.Sleep(time.Millisecond)
 		}
 		p.events(`{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change",` +
@@ -142,7 +142,7 @@ func TestAnEventDoesNotWaitForTheAgentsOfASnapshot(t *testing.T) {
 	}()
 
 	read(t, s, 1)
-	if got := f.asked("api " + agents); got != 2 {
+	if got := f.timesReceived("api " + agents); got != 2 {
 		t.Errorf("the agents were asked for %d times, want by the connect and the snapshot", got)
 	}
 

@@ -65,8 +65,8 @@ func TestCommandsOfActions(t *testing.T) {
 		if err := s.Command(t.Context(), c.command); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		if c.sent != "" && sw.asked("api "+c.sent) != 1 {
-			t.Errorf("%s: %q was asked %d times", name, c.sent, sw.asked("api "+c.sent))
+		if c.sent != "" && sw.timesReceived("api "+c.sent) != 1 {
+			t.Errorf("%s: %q was asked %d times", name, c.sent, sw.timesReceived("api "+c.sent))
 		}
 	}
 
@@ -77,7 +77,7 @@ func TestCommandsOfActions(t *testing.T) {
 		t.Error(err)
 	}
 
-	if n := sw.asked("api uuid_transfer " + leg + " 7001"); n != 2 {
+	if n := sw.timesReceived("api uuid_transfer " + leg + " 7001"); n != 2 {
 		t.Errorf("%d transfers of the caller", n)
 	}
 
@@ -118,7 +118,7 @@ func TestListeningBeepsFirst(t *testing.T) {
 			func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 		sw.mu.Unlock()
 
-		if sw.asked("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
+		if sw.timesReceived("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
 			t.Errorf("%s: %q", name, sw.commands)
 		}
 	}

@@ -36,7 +36,7 @@ func TestAProviderHearsTheCallersLeg(t *testing.T) {
 			sw.at(t, feed.Config{ListenBy: setting.Secret(c.by), ListenBeep: c.beep}, domains{})).(feed.Commander)
 		err := s.Command(t.Context(), feed.Command{Action: feed.ActionAddListener, CallID: member, QueueID: "sales@x",
 			ProviderID: "p1", SessionID: "5f0e", Caller: "+4930123456"})
-		asked, beeps := sw.asked("api "+sent), sw.asked("api uuid_broadcast "+leg+" "+beep+" both")
+		asked, beeps := sw.timesReceived("api "+sent), sw.timesReceived("api uuid_broadcast "+leg+" "+beep+" both")
 		if fault.KindOf(err) != c.want || (asked == 1) != (c.by != "") || (beeps == 1) != c.beep {
 			t.Errorf("%s: %v, want %q; asked %d times, %d beeps", name, err, c.want, asked, beeps)
 		}

@@ -51,8 +51,8 @@ type peer struct {
 	writing sync.Mutex
 }
 
-// say writes to the client.
-func (p *peer) say(format string, args ...any) {
+// writef writes to the client.
+func (p *peer) writef(format string, args ...any) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	fmt.Fprintf(p.Conn, format, args...)
@@ -66,22 +66,22 @@ func frame(body string) string {
 // events sends events.
 func (p *peer) events(bodies ...string) {
 	for _, body := range bodies {
-		p.say("%s", frame(body))
+		p.writef("%s", frame(body))
 	}
 }
 
 // serve begins to accept connections.
 func (f *fakeSwitch) serve(t testing.TB) *fakeSwitch {
 	t.Helper()
-	f.address = conntest.Serve(t, f.talk)
+	f.address = conntest.Serve(t, f.serveConn)
 	return f
 }
 
-// talk logs the client in and answers its commands until it has gone.
-func (f *fakeSwitch) talk(nc net.Conn) {
+// serveConn logs the client in and answers its commands until it has gone.
+func (f *fakeSwitch) serveConn(nc net.Conn) {
 	p := &peer{Conn: nc, fakeSwitch: f}
 	in := bufio.NewReader(p.Conn)
-	p.say("Content-Type: auth/request\n\n")
+	p.writef("Content-Type: auth/request\n\n")
 	played := false
 	var playing sync.WaitGroup
 	defer playing.Wait()
@@ -101,21 +101,21 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 		switch verb {
 		case "auth", "userauth":
 			if !strings.HasSuffix(rest, password) {
-				p.say("Content-Type: command/reply\nReply-Text: -ERR invalid\n\n")
+				p.writef("Content-Type: command/reply\nReply-Text: -ERR invalid\n\n")
 				return
 			}
-			p.say("Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
+			p.writef("Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
 
 		case "event":
 			words := strings.Fields(rest)[1:]
 			if f.allowed != nil && slices.ContainsFunc(words, func(word string) bool { return !f.allowed(word) }) {
-				p.say("Content-Type: command/reply\nReply-Text: -ERR permission denied\n\n")
+				p.writef("Content-Type: command/reply\nReply-Text: -ERR permission denied\n\n")
 				continue
 			}
-			p.say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
+			p.writef("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
 
 		case "bgapi":
-			p.say("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22\n\n")
+			p.writef("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22\n\n")
 		case "api":
 			f.mu.Lock()
 			answer, known := f.answers[rest]
@@ -141,7 +141,7 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 			}
 
 			for _, answer := range ready {
-				p.say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
+				p.writef("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
 			}
 		}
 
@@ -208,8 +208,8 @@ func (f *fakeSwitch) answer(command, answer string) {
 	f.answers[command] = answer
 }
 
-// asked returns how often the switch got a command.
-func (f *fakeSwitch) asked(command string) (times int) {
+// timesReceived returns how often the switch got a command.
+func (f *fakeSwitch) timesReceived(command string) (times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.commands {

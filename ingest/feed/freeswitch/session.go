@@ -127,7 +127,7 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 	}
 	if err != nil {
 		s.log.Warn("unreadable event of the switch", "error", err)
-		// What it told is lost: a resync finds it.
+		// What it reported is lost: a resync finds it.
 		return feed.Event{Hole: 1}
 	}
 

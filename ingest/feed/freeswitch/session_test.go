@@ -45,7 +45,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 			f := &fakeSwitch{play: func(p *peer) {
 				for sent := 0; sent < len(stream); {
 					n := min(piece(sent), len(stream)-sent)
-					p.say("%s", stream[sent:sent+n])
+					p.writef("%s", stream[sent:sent+n])
 					sent += n
 				}
 			}}
@@ -101,7 +101,7 @@ func TestEndsOfSessions(t *testing.T) {
 		want error
 	}{
 		"closed": {func(p *peer) { p.events(first); p.Close() }, io.EOF},
-		"cut within an event": {func(p *peer) { p.events(first); p.say("%s", second[:len(second)/2]); p.Close() },
+		"cut within an event": {func(p *peer) { p.events(first); p.writef("%s", second[:len(second)/2]); p.Close() },
 			io.ErrUnexpectedEOF},
 		"shut down": {func(p *peer) { p.events(first, `{"Event-Name":"SHUTDOWN","Core-UUID":"r"}`) },
 			errShutdown},
@@ -128,7 +128,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 
 	client := s.(*session).conn
 	go func() {
-		for f.asked("api status") == 0 && ctx.Err() == nil {
+		for f.timesReceived("api status") == 0 && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		client.Close() // as the client itself does after commandTimeout
@@ -142,7 +142,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 func TestIdleConnectionGoesOnWhileTheSwitchAnswers(t *testing.T) {
 	f := &fakeSwitch{answers: map[string]string{"status": "-ERR permission denied\n"}} // an answer too
 	f.play = func(p *peer) {
-		for f.asked("api status") < 3 {
+		for f.timesReceived("api status") < 3 {
 			time.Sleep(time.Millisecond)
 		}
 		p.events(`{"Event-Name":"CHANNEL_ANSWER"}`)

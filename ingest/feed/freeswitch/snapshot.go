@@ -164,9 +164,9 @@ func (b *snapshotBuilder) noteRefusal(err error) error {
 
 // addMember adds a caller in a queue.
 func (b *snapshotBuilder) addMember(t table, row []string) {
-	word := t.get(row, "state")
+	callerState := t.get(row, "state")
 	facts := event.Facts{
-		State: freeswitch.MemberStateOf(word), QueueID: t.get(row, "queue"), CallID: t.get(row, "uuid"),
+		State: freeswitch.MemberStateOf(callerState), QueueID: t.get(row, "queue"), CallID: t.get(row, "uuid"),
 		Caller: t.get(row, "cid_number"), InteractionID: t.get(row, "session_uuid"),
 	}
 	if facts.State == "" || facts.CallID == "" {

@@ -231,7 +231,8 @@ func TestSnapshotWaitsForTheTables(t *testing.T) {
 	s := openSession(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Snapshot(ctx); !errors.Is(err, context.Canceled) || f.asked("api show channels as json") > 0 {
-		t.Errorf("got %v, and the switch was asked %d times", err, f.asked("api show channels as json"))
+	if _, err := s.Snapshot(ctx); !errors.Is(err, context.Canceled) ||
+		f.timesReceived("api show channels as json") > 0 {
+		t.Errorf("got %v, and the switch was asked %d times", err, f.timesReceived("api show channels as json"))
 	}
 }

@@ -82,8 +82,8 @@ func TestCommandsOfActions(t *testing.T) {
 			t.Errorf("%s: %v, want %q with %q", name, err, c.kind, c.words)
 		}
 
-		if c.sent != "" && !slices.Contains(server.orders, "POST "+c.sent) {
-			t.Errorf("%s: %q was not sent:\n%s", name, c.sent, strings.Join(server.orders, "\n"))
+		if c.sent != "" && !slices.Contains(server.receivedRequests, "POST "+c.sent) {
+			t.Errorf("%s: %q was not sent:\n%s", name, c.sent, strings.Join(server.receivedRequests, "\n"))
 		}
 	}
 

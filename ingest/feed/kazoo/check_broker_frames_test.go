@@ -58,14 +58,14 @@ func lyingBroker(t *testing.T, attack func(channel uint16, consumer string, out 
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		_ = speak(conn, attack)
+		_ = serveUntilConsume(conn, attack)
 	}()
 
 	return "amqp://u:p@" + listener.Addr().String() + "/"
 }
 
-// speak answers the methods of a client up to basic.consume.
-func speak(conn net.Conn, attack func(channel uint16, consumer string, out io.Writer) error) error {
+// serveUntilConsume answers the methods of a client up to basic.consume.
+func serveUntilConsume(conn net.Conn, attack func(channel uint16, consumer string, out io.Writer) error) error {
 	in := bufio.NewReader(conn)
 	if _, err := in.Discard(8); err != nil {
 		return err

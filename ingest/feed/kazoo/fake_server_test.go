@@ -249,12 +249,12 @@ func (c *cable) cut() {
 // crossbarServer is a Crossbar with the documents by path.
 type crossbarServer struct {
 	*httptest.Server
-	mu        sync.Mutex
-	documents map[string]any
-	root      string   // the account of the API key
-	orders    []string // method, path and data of what it was told
-	logins    int
-	expired   bool
+	mu               sync.Mutex
+	documents        map[string]any
+	root             string   // the account of the API key
+	receivedRequests []string // method, path and data
+	logins           int
+	expired          bool
 }
 
 func startCrossbar(t *testing.T, documents map[string]any) *crossbarServer {
@@ -318,7 +318,7 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 			Data json.RawMessage `json:"data"`
 		}
 		_ = json.NewDecoder(r.Body).Decode(&order)
-		c.orders = append(c.orders, r.Method+" "+r.URL.Path+" "+string(order.Data))
+		c.receivedRequests = append(c.receivedRequests, r.Method+" "+r.URL.Path+" "+string(order.Data))
 	}
 
 	data, ok := c.documents[r.URL.Path]

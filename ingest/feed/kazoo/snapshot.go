@@ -89,7 +89,7 @@ func (b *snapshotBuilder) build() feed.Snapshot {
 		switch err := b.errors[kind]; {
 		case err != nil:
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar did not tell all of kind %s: %v", kind, err))
-		// A Kazoo without any call is idle; one without any agent or phone did not tell.
+		// A Kazoo without any call is idle; one without any agent or phone did not answer fully.
 		case kind == state.Call || b.counts[kind] > 0:
 			snapshot.CompleteKinds = append(snapshot.CompleteKinds, kind)
 		default:
