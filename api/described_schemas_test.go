@@ -229,7 +229,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1",
 		Since: 2, StateOffset: 1, Incomplete: true}, state.Position{LeaderEpoch: -1}
 	partition := state.NewPartition()
-	partition.Apply(
+	partition.CompleteAndFold(
 		&state.Event{ID: id, Account: "demo",
 			Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
 

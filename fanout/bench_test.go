@@ -147,7 +147,7 @@ func largeState(partitions, agents, calls, ended int) *memoryLog {
 		p := i % partitions
 		fold := log.states[p].fold
 		happens := func(facts event.Facts) {
-			fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
+			fold.CompleteAndFold(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
 				Timestamp: time.Now().Unix(), Facts: facts})
 		}
 

@@ -49,7 +49,7 @@ func (l *memoryLog) appendHappening(e happening) (id event.ID, facts event.Facts
 	if r.Value == nil {
 		id = event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
 		told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
-		s.fold.Apply(&told)
+		s.fold.CompleteAndFold(&told)
 		facts = told.Facts
 		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
 			Data: json.RawMessage("{}"),

@@ -22,7 +22,7 @@ func TestASnapshotNeverContradictsItself(t *testing.T) {
 		for i := range 300 {
 			last = event.NextID(last, 1_795_169_700_000+int64(i)*1000, 0)
 			e := &state.Event{ID: last, Account: "acme", Timestamp: last.Milli() / 1000, Facts: randomFacts(random)}
-			p.Apply(e)
+			p.CompleteAndFold(e)
 
 			all := newMergedEntries()
 			for _, entry := range p.All() {

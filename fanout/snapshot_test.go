@@ -465,7 +465,7 @@ func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 	member := func(n event.ID, name event.Name, queue string, report event.AgentReport) {
 		report.Device = event.DeviceIdle
 		at := event.NextID(0, 1_795_169_700_000, 0) + n<<10
-		p.Apply(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
+		p.CompleteAndFold(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
 			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &report}})
 	}
 

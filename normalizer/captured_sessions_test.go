@@ -176,7 +176,7 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 
 				id = event.NextID(id, 0, 0)
 				applied := state.Event{ID: id, Account: "acme", Timestamp: testRecorded.Unix(), Facts: e.Facts}
-				partition.Apply(&applied)
+				partition.CompleteAndFold(&applied)
 
 				if again && applied.Facts.AgentID == agent {
 					switch applied.Facts.Name {

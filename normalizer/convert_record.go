@@ -56,7 +56,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
 			IsLegOf: e.IsLegOf,
 		}
-		b.partitionState.Apply(&stateEvent)
+		b.partitionState.CompleteAndFold(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.PastSteps()
 	}
 

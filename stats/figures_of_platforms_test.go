@@ -50,7 +50,7 @@ func foldCapture(t *testing.T, file string, thresholds Thresholds) *Fold {
 
 		last = event.NextID(last, e.Facts.TimestampMS, 0)
 		told := state.Event{ID: last, Account: account, Timestamp: e.Timestamp, Facts: e.Facts}
-		partition.Apply(&told)
+		partition.CompleteAndFold(&told)
 		fold.Apply(&told)
 	}
 

@@ -228,7 +228,7 @@ func tell(t *testing.T, story []told, messages *state.Partition) (floors map[int
 		one := &story[i]
 		last = event.NextID(last, one.atMS, 0)
 		e := state.Event{ID: last, Account: account, Timestamp: one.event.Timestamp, Facts: one.event.Facts}
-		partition.Apply(&e)
+		partition.CompleteAndFold(&e)
 		figures.Apply(&e)
 		messages.FoldCompleted(&e)
 		checkAgreement(t, partition)

@@ -69,7 +69,7 @@ type Said struct {
 	Paused        bool   `json:"paused,omitempty"`
 	PausedSince   int64  `json:"paused_since,omitempty"`     // Unix seconds
 	WrapUpUntilMS int64  `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
-	OtherID       string `json:"other_id,omitempty"`         // by which the platform speaks of the agent too
+	OtherID       string `json:"other_id,omitempty"`         // a second id of the agent, of app_agent_pool
 }
 
 // Snapshot holds the agents, calls and queues, and the cursor at which they are exact.

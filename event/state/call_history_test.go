@@ -18,7 +18,7 @@ type historyPlayer struct {
 func (h *historyPlayer) play(f event.Facts) *Event {
 	h.id = event.NextID(h.id, firstMilli+1000, 3)
 	e := &Event{ID: h.id, Account: "acme", Timestamp: firstMilli / 1000, Source: "feed:pbx", Facts: f}
-	h.p.Apply(e)
+	h.p.CompleteAndFold(e)
 	return e
 }
 

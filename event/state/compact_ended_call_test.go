@@ -111,7 +111,7 @@ func TestAnEndedCallTakesAtMost500Bytes(t *testing.T) {
 	perCall := heapOf(func() {
 		p, written = NewPartition(), map[Key]Value{}
 		play(func(e *Event) {
-			p.Apply(e)
+			p.CompleteAndFold(e)
 			p.Commit(func(c Change) { written[c.Key] = c.Value })
 		})
 	}) / calls

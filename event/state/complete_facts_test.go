@@ -60,7 +60,7 @@ func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
 
 	e := Event{ID: p.last, Account: "a", Timestamp: p.now,
 		Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
-	p.Apply(&e)
+	p.CompleteAndFold(&e)
 
 	if e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
 		t.Errorf("an event that was folded before: %+v", e.Facts)

@@ -5,7 +5,7 @@
 //
 // # The fold
 //
-// Partition.Apply first completes the facts of an event from the state before
+// Partition.CompleteAndFold first completes the facts of an event from the state before
 // it, then folds them. The fold uses nothing but the completed facts, as they
 // stand in the message, and the state before: so folding the messages of cc.evt
 // (Partition.FoldCompleted) gives the same bytes as the normalizer's own, from the

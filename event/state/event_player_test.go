@@ -23,7 +23,7 @@ func (p *player) play(f event.Facts) event.Facts {
 	p.now++
 	p.last = event.NextID(p.last, p.now*1000, 3)
 	e := Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: f}
-	p.Apply(&e)
+	p.CompleteAndFold(&e)
 	return e.Facts
 }
 

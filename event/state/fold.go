@@ -23,9 +23,9 @@ type Event struct {
 	Identity  event.Identity
 	Facts     event.Facts
 	// IsLegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
-	// Apply finds by it the agent that answers a call of its queue.
+	// CompleteAndFold finds by it the agent that answers a call of its queue.
 	IsLegOf func(agentID string) bool
-	// Past is what has happened to the event's call before it. Apply sets it.
+	// Past is what has happened to the event's call before it. CompleteAndFold sets it.
 	Past *History
 }
 
@@ -54,10 +54,10 @@ func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 	return e, ok, nil
 }
 
-// Apply completes the facts of the next event from the state before it, and folds
+// CompleteAndFold completes the facts of the next event from the state before it, and folds
 // them. An event at or below the last folded one changes nothing, and its facts remain
 // unchanged.
-func (p *Partition) Apply(e *Event) {
+func (p *Partition) CompleteAndFold(e *Event) {
 	if e.ID <= p.lastFolded {
 		return
 	}
@@ -70,7 +70,7 @@ func (p *Partition) Apply(e *Event) {
 	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
 }
 
-// FoldCompleted folds the next event, whose facts Apply has completed before: those of a message of cc.evt.
+// FoldCompleted folds the next event, whose facts CompleteAndFold has completed before: those of a message of cc.evt.
 func (p *Partition) FoldCompleted(e *Event) {
 	if e.ID <= p.lastFolded {
 		return

@@ -257,7 +257,7 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 	} {
 		p.now++
 		p.last = event.NextID(p.last, p.now*1000, 3)
-		p.Apply(&Event{ID: p.last, Account: "a", Timestamp: p.now, Source: step.source, Facts: step.facts})
+		p.CompleteAndFold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Source: step.source, Facts: step.facts})
 		if shows() != step.want {
 			t.Errorf("after %s of %.20s: %q, want %q", step.facts.Name, step.source, shows(), step.want)
 		}
@@ -274,7 +274,7 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 		at := p.now + c.ahead
 		e := Event{ID: p.last, Account: "a", Timestamp: at,
 			Facts: event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
-		p.Apply(&e)
+		p.CompleteAndFold(&e)
 		call := p.Find(Key{"a", Call, fmt.Sprint(c.ahead)})
 		if got := call.Since - p.now; got != c.want {
 			t.Errorf("%d s ahead: since %d s after the id, want %d", c.ahead, got, c.want)
@@ -312,7 +312,7 @@ func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformReportsIt(t *testing.T) 
 			for i, f := range []event.Facts{c.first, c.second} {
 				at := int64(1_795_169_700 + 31*i)
 				f.TimestampMS = at * 1000
-				p.Apply(&Event{ID: event.NextID(0, at*1000, 0), Account: "acme", Timestamp: at, Facts: f})
+				p.CompleteAndFold(&Event{ID: event.NextID(0, at*1000, 0), Account: "acme", Timestamp: at, Facts: f})
 			}
 
 			if e := p.Find(Key{"acme", Agent, "a"}); e == nil || e.State != event.Break || e.Since != c.since {

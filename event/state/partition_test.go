@@ -117,7 +117,7 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 		}
 
 		apply := func(p *Partition, e Event) Event {
-			p.Apply(&e)
+			p.CompleteAndFold(&e)
 			return e
 		}
 
@@ -283,7 +283,7 @@ func BenchmarkApply(b *testing.B) {
 			f.AgentID = ids[random.IntN(300)]
 		}
 
-		p.Apply(&Event{ID: last, Account: "acme", Timestamp: firstMilli / 1000, Facts: f})
+		p.CompleteAndFold(&Event{ID: last, Account: "acme", Timestamp: firstMilli / 1000, Facts: f})
 		i++
 		if i%200 == 0 {
 			p.Commit(func(Change) {})

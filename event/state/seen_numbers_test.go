@@ -16,7 +16,7 @@ import (
 // identify folds an event that changes nothing but the numbers.
 func (p *player) identify(i event.Identity) {
 	p.last = event.NextID(p.last, p.now*1000, 3)
-	p.Apply(&Event{ID: p.last, Account: "a", Timestamp: p.now, Identity: i})
+	p.CompleteAndFold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Identity: i})
 }
 
 func TestAnIdentityIsSeenForADay(t *testing.T) {
@@ -51,7 +51,7 @@ func TestAnIdentityIsSeenForADay(t *testing.T) {
 	// One that comes back after a day is new, and what was beside it stays forgotten.
 	p.last = first + day
 	i := event.Identity{Run: "r", Number: 1}
-	p.Apply(&Event{ID: p.last, Account: "a", Identity: i})
+	p.CompleteAndFold(&Event{ID: p.last, Account: "a", Identity: i})
 
 	if !p.Seen(p.last+1, i) || p.Seen(p.last+1, event.Identity{Run: "r", Number: 63}) {
 		t.Error("numbers that have expired came back with another one")

@@ -104,7 +104,7 @@ func (k *fakeKafka) normalize(r *kafka.Record) {
 		m.Facts.Reason, m.Facts.TimestampMS = event.ReasonResync, int64(math.Round(m.Timestamp*1000))
 	}
 
-	k.partition.Apply(
+	k.partition.CompleteAndFold(
 		&state.Event{ID: k.last, Account: string(r.Key), Timestamp: time.Now().Unix(),
 			Source: string(r.Header(event.HeaderSource)), Facts: m.Facts})
 

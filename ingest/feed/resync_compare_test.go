@@ -23,7 +23,8 @@ type comparedState struct {
 func (s *comparedState) happen(all ...event.Facts) {
 	for _, f := range all {
 		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
-		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000,
+		s.CompleteAndFold(&state.Event{ID: s.last, Account: "acme",
+			Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000,
 			Source: "feed:f", Facts: f})
 	}
 }
