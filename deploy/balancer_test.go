@@ -121,7 +121,7 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		return err
 	})
 
-	request := func(method, address, path, body string, header http.Header) (status int, said []byte) {
+	request := func(method, address, path, body string, header http.Header) (status int, answer []byte) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -135,12 +135,12 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		}
 		defer response.Body.Close()
 
-		said, err = io.ReadAll(response.Body)
+		answer, err = io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		return response.StatusCode, said
+		return response.StatusCode, answer
 	}
 
 	login := func(password string) string {
@@ -148,31 +148,31 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 	}
 	forged := http.Header{"X-Forwarded-For": {"203.0.113.66", "203.0.113.67, 127.0.0.1"},
 		"Forwarded": {"for=203.0.113.68"}}
-	if status, said := request(http.MethodPost, address, "/ucp/v2/login", login("a wrong password"),
+	if status, answer := request(http.MethodPost, address, "/ucp/v2/login", login("a wrong password"),
 		forged); status != http.StatusUnauthorized {
-		t.Fatalf("a wrong password gets %d %s", status, said)
+		t.Fatalf("a wrong password gets %d %s", status, answer)
 	}
 
 	var granted struct {
 		Token string `json:"access_token"`
 	}
-	if _, said := request(http.MethodPost, node.public, "/ucp/v2/login", login(password),
-		http.Header{}); json.Unmarshal(said, &granted) != nil || granted.Token == "" {
-		t.Fatalf("logging in: %s", said)
+	if _, answer := request(http.MethodPost, node.public, "/ucp/v2/login", login(password),
+		http.Header{}); json.Unmarshal(answer, &granted) != nil || granted.Token == "" {
+		t.Fatalf("logging in: %s", answer)
 	}
 
 	now := time.Now().Unix()
 	path := fmt.Sprintf("/api/v2/audit?startDate=%d&endDate=%d&action=login_failed", now-600, now+600)
 	eventually(t, "the audit log", func() error {
-		_, said := request(http.MethodGet, node.public, path, "",
+		_, answer := request(http.MethodGet, node.public, path, "",
 			http.Header{"Authorization": {"Bearer " + granted.Token}})
 		var page struct {
 			Data []struct {
 				Address string `json:"address"`
 			} `json:"data"`
 		}
-		if err := json.Unmarshal(said, &page); err != nil || len(page.Data) == 0 {
-			return fmt.Errorf("%s", said)
+		if err := json.Unmarshal(answer, &page); err != nil || len(page.Data) == 0 {
+			return fmt.Errorf("%s", answer)
 		}
 		if got := page.Data[0].Address; got != "127.0.0.1" {
 			t.Fatalf("the client's address is forged: %s", got)

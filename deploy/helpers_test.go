@@ -95,9 +95,9 @@ func mustRun(t testing.TB, name string, args ...string) string {
 // thread.
 func startChild(t testing.TB, env []string, name string, args ...string) child {
 	t.Helper()
-	var said bytes.Buffer
+	var programOutput bytes.Buffer
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &said, &said
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &programOutput, &programOutput
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
 	started, gone := make(chan error), make(chan struct{})
@@ -128,7 +128,7 @@ func startChild(t testing.TB, env []string, name string, args ...string) child {
 		}
 
 		if t.Failed() {
-			text := said.Bytes()
+			text := programOutput.Bytes()
 			t.Logf("output of %s %v:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
 		}
 	})

@@ -18,9 +18,9 @@ func TestImage(t *testing.T) {
 
 	// -o: the artifacts exist already
 	mustRun(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+testVersion)
-	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion,
-		"version"); !strings.HasPrefix(said, "trunkline "+testVersion+"\ncommit ") {
-		t.Errorf("the image's version is %q", said)
+	if output := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion,
+		"version"); !strings.HasPrefix(output, "trunkline "+testVersion+"\ncommit ") {
+		t.Errorf("the image's version is %q", output)
 	}
 
 	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
@@ -39,8 +39,8 @@ func TestImage(t *testing.T) {
 	if user := inspect("{{.Config.User}}"); user != "65532:65532" {
 		t.Errorf("it runs as %s", user)
 	}
-	if said := docker(t, "exec", id, "/trunkline", "account", "list"); !strings.Contains(said, "demo.local") {
-		t.Errorf("account list beside the server prints %s", said)
+	if output := docker(t, "exec", id, "/trunkline", "account", "list"); !strings.Contains(output, "demo.local") {
+		t.Errorf("account list beside the server prints %s", output)
 	}
 
 	docker(t, "stop", "--time", "30", id)

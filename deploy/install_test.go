@@ -11,9 +11,9 @@ import (
 
 // TestExampleSettings checks the settings file that make install installs.
 func TestExampleSettings(t *testing.T) {
-	said := mustRun(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
-	if !strings.Contains(said, "data_dir: /var/lib/trunkline") || strings.Contains(said, "warning") {
-		t.Errorf("config check prints %s", said)
+	output := mustRun(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
+	if !strings.Contains(output, "data_dir: /var/lib/trunkline") || strings.Contains(output, "warning") {
+		t.Errorf("config check prints %s", output)
 	}
 }
 
@@ -58,14 +58,14 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said := mustRun(t, analyze, "verify", "--man=no", unit); strings.Contains(said, unit) {
-		t.Errorf("systemd-analyze verify: %s", said)
+	if output := mustRun(t, analyze, "verify", "--man=no", unit); strings.Contains(output, unit) {
+		t.Errorf("systemd-analyze verify: %s", output)
 	}
 
-	said := mustRun(t, analyze, "security", "--offline=true", "--no-pager", unit)
-	level := regexp.MustCompile(`exposure level for trunkline.service: ([0-9.]+)`).FindStringSubmatch(said)
+	output := mustRun(t, analyze, "security", "--offline=true", "--no-pager", unit)
+	level := regexp.MustCompile(`exposure level for trunkline.service: ([0-9.]+)`).FindStringSubmatch(output)
 	if level == nil {
-		t.Fatalf("systemd-analyze security: %s", said)
+		t.Fatalf("systemd-analyze security: %s", output)
 	}
 	if exposure, err := strconv.ParseFloat(level[1], 64); err != nil || exposure > 1.5 {
 		t.Errorf("the service's exposure is %s", level[1])

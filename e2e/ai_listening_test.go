@@ -188,14 +188,14 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	pbx.awaitCommands(t, 1)
 	pbx.streamLast(t, n, key)
 
-	var heard transcript
+	var transcribed transcript
 	facts := ""
 	channel.await(t, "what was said", func(all []event) bool {
 		return slices.ContainsFunc(all, func(e event) bool {
-			heard = e.transcript()
+			transcribed = e.transcript()
 			facts = string(e.Data)
-			return heard.Event == "call.transcript" && heard.Track == "callee" &&
-				heard.Text == "8000 caller loud, callee silent"
+			return transcribed.Event == "call.transcript" && transcribed.Track == "callee" &&
+				transcribed.Text == "8000 caller loud, callee silent"
 		})
 	})
 
@@ -203,7 +203,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 		t.Errorf("the transcript: %s", facts)
 	}
 
-	session := n.addListener(t, heard.CallID, other)
+	session := n.addListener(t, transcribed.CallID, other)
 	pbx.awaitCommands(t, 2)
 	pbx.streamLast(t, n, key)
 	channel.await(t, "the second listener's words", func(all []event) bool {
@@ -255,11 +255,11 @@ func listeningBot(t *testing.T) (address string) {
 			}
 
 			if m.Media.Track == "callee" && frames["callee"] == 50 {
-				word := map[bool]string{true: "loud", false: "silent"}
-				text := fmt.Sprintf("%d caller %s, callee %s", rate, word[loud["caller"]], word[loud["callee"]])
-				said := fmt.Sprintf(`{"event":"transcript","transcript":{"text":%q,"final":true,`+
+				volume := map[bool]string{true: "loud", false: "silent"}
+				text := fmt.Sprintf("%d caller %s, callee %s", rate, volume[loud["caller"]], volume[loud["callee"]])
+				message := fmt.Sprintf(`{"event":"transcript","transcript":{"text":%q,"final":true,`+
 					`"track":"callee","startMs":0,"endMs":1000}}`, text)
-				if ws.WriteMessage(websocket.TextMessage, []byte(said)) != nil {
+				if ws.WriteMessage(websocket.TextMessage, []byte(message)) != nil {
 					return
 				}
 			}
@@ -270,7 +270,7 @@ func listeningBot(t *testing.T) (address string) {
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
-// streamLast does what the last order of uuid_audio_stream says, until the test ends: a loud caller, a silent callee.
+// streamLast does what the last command uuid_audio_stream demands, until the test ends: a loud caller, a silent callee.
 func (s *scriptedSwitch) streamLast(t *testing.T, n *node, key string) {
 	t.Helper()
 	s.mu.Lock()

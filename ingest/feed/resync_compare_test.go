@@ -25,7 +25,7 @@ func (s *comparedState) happen(all ...event.Facts) {
 		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
 		s.CompleteAndFold(&state.Event{ID: s.last, Account: "acme",
 			Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000,
-			Source: "feed:f", Facts: f})
+			Source:    "feed:f", Facts: f})
 	}
 }
 
