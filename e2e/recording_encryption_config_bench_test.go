@@ -81,7 +81,7 @@ type configLoad struct {
 
 func newConfigLoad(b *testing.B, n *node) *configLoad {
 	b.Helper()
-	c := &cluster{nodes: []*node{n}, ingest: n}
+	c := &cluster{nodes: []*node{n}, ingestNode: n}
 	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken,
 		clients: make(chan *thinClient, benchConnections)}
 
