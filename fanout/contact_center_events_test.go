@@ -48,9 +48,9 @@ func (l *memoryLog) appendHappening(e happening) (id event.ID, facts event.Facts
 
 	if r.Value == nil {
 		id = event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
-		told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
-		s.fold.CompleteAndFold(&told)
-		facts = told.Facts
+		completed := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
+		s.fold.CompleteAndFold(&completed)
+		facts = completed.Facts
 		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
 			Data: json.RawMessage("{}"),
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),

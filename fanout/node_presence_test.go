@@ -13,17 +13,17 @@ func TestANodeWithoutConnectionsTellsLittle(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, f *Fanout, _ *memoryLog, gate chan struct{}, _ *memoryDirectory) {
 		close(gate)
 		presence := f.presence.(*sharedPresence)
-		told := func() int {
+		published := func() int {
 			presence.mu.Lock()
 			defer presence.mu.Unlock()
 			return presence.published
 		}
 
 		time.Sleep(nodeTTL)
-		before := told()
+		before := published()
 		time.Sleep(time.Minute)
 		most, least := int(time.Minute/(renewEvery*presenceInterval))+1, int(2*time.Minute/nodeTTL)
-		n := told() - before
+		n := published() - before
 		if n > most || n < least {
 			t.Errorf("told %d times in a minute, want %d to %d times", n, least, most)
 		}

@@ -111,9 +111,9 @@ func compareSights(t *testing.T, random *rand.Rand) {
 			memberships[key] = slices.DeleteFunc(memberships[key], func(q string) bool { return q == e.facts.QueueID })
 		}
 
-		id, told := log.appendHappening(e)
+		id, facts := log.appendHappening(e)
 		for _, s := range seers {
-			if s.sees(e.account, told.AgentID, told.QueueID, memberships) {
+			if s.sees(e.account, facts.AgentID, facts.QueueID, memberships) {
 				s.wants = append(s.wants, id.String())
 			}
 		}

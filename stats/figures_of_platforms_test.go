@@ -49,9 +49,9 @@ func foldCapture(t *testing.T, file string, thresholds Thresholds) *Fold {
 		}
 
 		last = event.NextID(last, e.Facts.TimestampMS, 0)
-		told := state.Event{ID: last, Account: account, Timestamp: e.Timestamp, Facts: e.Facts}
-		partition.CompleteAndFold(&told)
-		fold.Apply(&told)
+		folded := state.Event{ID: last, Account: account, Timestamp: e.Timestamp, Facts: e.Facts}
+		partition.CompleteAndFold(&folded)
+		fold.Apply(&folded)
 	}
 
 	for range 20 { // what is due by time alone

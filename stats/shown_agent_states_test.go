@@ -209,7 +209,7 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n, story := range orders(readRecords(t, c.story)) {
-				floors, figures := tell(t, story, state.NewPartition())
+				floors, figures := foldStory(t, story, state.NewPartition())
 				for at, want := range c.floors {
 					if got := floors[at]; got != want {
 						t.Errorf("order %d, after %d s: %s, want %s", n, at, got, want)

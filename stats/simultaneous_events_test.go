@@ -23,15 +23,15 @@ import (
 // its simultaneous events, with what is right at each instant: who is in which state, since
 // when and why.
 
-// told is an event of a story.
-type told struct {
+// storyEvent is an event of a story.
+type storyEvent struct {
 	atMS   int64
 	event  format.Event
 	record []byte
 }
 
 // readStory reads a story: a JSON array, or compressed lines.
-func readStory(t *testing.T, file string) []told {
+func readStory(t *testing.T, file string) []storyEvent {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "stories", file))
 	if err != nil {
@@ -61,7 +61,7 @@ func readStory(t *testing.T, file string) []told {
 }
 
 // readRecords reads the records of a story.
-func readRecords(t *testing.T, records []json.RawMessage) (story []told) {
+func readRecords(t *testing.T, records []json.RawMessage) (story []storyEvent) {
 	t.Helper()
 	var scratch registry.Scratch
 	for _, record := range records {
@@ -76,7 +76,7 @@ func readRecords(t *testing.T, records []json.RawMessage) (story []told) {
 			t.Fatal(err)
 		}
 
-		story = append(story, told{e.Facts.TimestampMS, e, record})
+		story = append(story, storyEvent{e.Facts.TimestampMS, e, record})
 	}
 
 	return story
@@ -84,8 +84,8 @@ func readRecords(t *testing.T, records []json.RawMessage) (story []told) {
 
 // orders returns the story in the order in which it was told and, for each instant with
 // several events, in each order of these (of up to four; of more, in some).
-func orders(story []told) (all [][]told) {
-	all = [][]told{story}
+func orders(story []storyEvent) (all [][]storyEvent) {
+	all = [][]storyEvent{story}
 	for start := 0; start < len(story); {
 		end := start + 1
 		for end < len(story) && story[end].atMS == story[start].atMS {
@@ -98,7 +98,7 @@ func orders(story []told) (all [][]told) {
 				other[start+i] = story[start+from]
 			}
 
-			if keepsWords(story[start:end], order) {
+			if keepsReportsOfAFact(story[start:end], order) {
 				all = append(all, other)
 			}
 		}
@@ -109,9 +109,9 @@ func orders(story []told) (all [][]told) {
 	return all
 }
 
-// keepsWords reports whether an order keeps that of words for the same fact, of which the last
+// keepsReportsOfAFact reports whether an order keeps that of reports of the same fact, of which the last
 // one holds.
-func keepsWords(instant []told, order []int) bool {
+func keepsReportsOfAFact(instant []storyEvent, order []int) bool {
 	for i, first := range order {
 		for _, second := range order[i+1:] {
 			was, is := &instant[second].event.Facts, &instant[first].event.Facts
@@ -216,9 +216,9 @@ func floor(p *state.Partition, startMS int64) string {
 	return strings.Join(lines, ", ")
 }
 
-// tell folds a story, and returns the floor after each instant and the figures after the
+// foldStory folds a story, and returns the floor after each instant and the figures after the
 // last one.
-func tell(t *testing.T, story []told, messages *state.Partition) (floors map[int64]string, figures *Fold) {
+func foldStory(t *testing.T, story []storyEvent, messages *state.Partition) (floors map[int64]string, figures *Fold) {
 	t.Helper()
 	figures, floors = NewFold(testRules()), map[int64]string{}
 	partition, start := state.NewPartition(), story[0].atMS
@@ -440,7 +440,7 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			for n, story := range orders(readStory(t, file)) {
-				floors, figures := tell(t, story, state.NewPartition())
+				floors, figures := foldStory(t, story, state.NewPartition())
 				for at, want := range r.floors {
 					if got := floors[at]; got != want {
 						t.Errorf("order %d, after %d s:\n got %s\nwant %s", n, at, got, want)
