@@ -164,7 +164,7 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	t.Parallel()
 	bot := listeningBot(t)
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	entry := pbx.feedEntry(switchPassword, 1)
 	n := newNode(t, "rules", nil)
 	entry["listen_by"] = "uuid_audio_stream {call} start wss" + strings.TrimPrefix(n.url, "https") +

@@ -14,7 +14,7 @@ import (
 // buttons.
 func TestBoardControl(t *testing.T) {
 	t.Parallel()
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
@@ -79,7 +79,7 @@ func TestBoardControl(t *testing.T) {
 // extension, and the one that answers is another leg than the first that rang.
 func TestBoardControlOfCalls(t *testing.T) {
 	t.Parallel()
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1),

@@ -13,7 +13,7 @@ import (
 // repeat of the request gets the first answer.
 func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	t.Parallel()
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	pbx.setAgent("Available")
 	n := newNode(t, "embedded",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
@@ -51,7 +51,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 
 	restart := func() {
 		n.kill(t)
-		pbx.setMute(false)
+		pbx.setUnanswered(false)
 		n.start(t)
 	}
 
@@ -66,7 +66,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	} {
 		key, id := fmt.Sprint("key-", i), ""
 		if c.unanswered {
-			pbx.setMute(true)
+			pbx.setUnanswered(true)
 			var asking sync.WaitGroup
 			asking.Go(func() {
 				a, err := act(c.action, key)

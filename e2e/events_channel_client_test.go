@@ -37,8 +37,8 @@ func (s subscription) String() string {
 
 // frame is the result of one read from the channel: an event, or only a new position.
 type frame struct {
-	text  []byte // of the event, as sent; nil: none
-	place string // position to resume from after it; "": unchanged
+	text           []byte // of the event, as sent; nil: none
+	resumePosition string // after it; "": unchanged
 }
 
 // connection is an open channel. next returns frames until the connection ends.
@@ -119,7 +119,7 @@ func (s *socket) next() (frame, error) {
 			Cursor string `json:"cursor"`
 		}
 		err := json.Unmarshal(text, &place)
-		return frame{place: place.Cursor}, err
+		return frame{resumePosition: place.Cursor}, err
 	}
 
 	if s.cursor {

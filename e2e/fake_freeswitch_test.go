@@ -33,10 +33,10 @@ type scriptedSwitch struct {
 	sent       []string // events
 	commands   []string // those that change something
 	refusal    string   // the answer to them; "": they are done
-	mute       bool     // they are done and not answered
+	unanswered bool     // they are done and not answered
 }
 
-func newSwitch(t testing.TB) *scriptedSwitch {
+func newScriptedSwitch(t testing.TB) *scriptedSwitch {
 	t.Helper()
 	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], subscribed: map[net.Conn]bool{},
 		conns: map[net.Conn]bool{}}
@@ -92,10 +92,10 @@ func (s *scriptedSwitch) setAgent(status string) {
 	s.agent = status
 }
 
-func (s *scriptedSwitch) setMute(mute bool) {
+func (s *scriptedSwitch) setUnanswered(unanswered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mute = mute
+	s.unanswered = unanswered
 }
 
 // serveConn logs a client in and answers its commands until it disconnects.
@@ -162,7 +162,7 @@ func (s *scriptedSwitch) answer(command string) string {
 		}
 
 		s.agent = strings.Trim(status, "'")
-		if s.mute {
+		if s.unanswered {
 			return ""
 		}
 

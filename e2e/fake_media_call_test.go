@@ -74,7 +74,7 @@ func (c *mediaCall) talk(t *testing.T, done func() bool) {
 	}
 }
 
-func (c *mediaCall) loud() int {
+func (c *mediaCall) loudSampleCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loudSamples

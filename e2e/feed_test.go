@@ -145,7 +145,7 @@ func (n *node) awaitAgent(t testing.TB, token, state string) {
 // killed; the snapshot has the changes of the meantime.
 func TestAFreeSWITCHFeed(t *testing.T) {
 	t.Parallel()
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	n := newNode(t, "embedded",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
 			"TRUNKLINE_FEEDS": pbx.feedSetting(t, switchPassword, 1)})
@@ -250,7 +250,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 // Two nodes read one switch: each event arrives once, whichever node is killed.
 func TestTwoNodesReadOneSwitch(t *testing.T) {
 	t.Parallel()
-	pbx := newSwitch(t)
+	pbx := newScriptedSwitch(t)
 	settings, _ := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS",
 		pbx.feedSetting(t, switchPassword, 2))

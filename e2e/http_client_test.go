@@ -175,7 +175,7 @@ type statistics struct {
 func (n *node) stats(t testing.TB, p paths, token string) statistics {
 	t.Helper()
 	var s statistics
-	n.read(t, p.stats, bearer(token), &s)
+	n.readJSON(t, p.stats, bearer(token), &s)
 	return s
 }
 
@@ -189,7 +189,7 @@ type health struct {
 func (n *node) health(t testing.TB, p paths) health {
 	t.Helper()
 	var h health
-	n.read(t, p.health, nil, &h)
+	n.readJSON(t, p.health, nil, &h)
 	return h
 }
 
@@ -204,8 +204,8 @@ func (n *node) awaitHealth(t testing.TB, status string, total int, limit time.Du
 	})
 }
 
-// read requests a JSON response with exactly the fields of to.
-func (n *node) read(t testing.TB, path string, header map[string]string, to any) {
+// readJSON requests a JSON response with exactly the fields of to.
+func (n *node) readJSON(t testing.TB, path string, header map[string]string, to any) {
 	t.Helper()
 	a := n.mustCall(t, http.MethodGet, path, header, "")
 	decoder := json.NewDecoder(bytes.NewReader(a.body))

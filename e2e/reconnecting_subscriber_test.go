@@ -21,14 +21,14 @@ type subscriber struct {
 	ask        subscription
 	reconnects bool
 
-	mu      sync.Mutex
-	got     []event
-	raw     [][]byte      // of got
-	place   string        // position to resume from
-	cursors bool          // place is a cursor, which is more precise than an id
-	breaks  int           // connections after the first
-	ended   error         // final error: there will be no further connection; nil: active
-	changed chan struct{} // closed at every change, and replaced
+	mu             sync.Mutex
+	got            []event
+	raw            [][]byte // of got
+	resumePosition string
+	cursors        bool          // resumePosition is a cursor, which is more precise than an id
+	breaks         int           // connections after the first
+	ended          error         // final error: there will be no further connection; nil: active
+	changed        chan struct{} // closed at every change, and replaced
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -61,7 +61,7 @@ func keepSubscribed(t testing.TB, ask subscription, nodes ...*node) *subscriber 
 func newSubscriber(t testing.TB, reconnects bool, ask subscription, nodes ...*node) *subscriber {
 	t.Helper()
 	return &subscriber{
-		nodes: nodes, ask: ask, reconnects: reconnects, place: ask.since,
+		nodes: nodes, ask: ask, reconnects: reconnects, resumePosition: ask.since,
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -107,7 +107,7 @@ func (s *subscriber) reconnect(ctx context.Context, n *node) (connection, error)
 	}
 
 	ask := s.ask
-	s.update(func() { ask.since = s.place })
+	s.update(func() { ask.since = s.resumePosition })
 	c, err := ask.connect(ctx, n)
 	if err == nil {
 		s.update(func() { s.breaks++ })
@@ -141,10 +141,10 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 
 			s.cursors = s.cursors || f.text == nil
 			switch {
-			case f.place != "":
-				s.place = f.place
+			case f.resumePosition != "":
+				s.resumePosition = f.resumePosition
 			case !s.cursors: // until the first cursor, use the id
-				s.place = e.ID
+				s.resumePosition = e.ID
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func (s *subscriber) texts() [][]byte {
 func (s *subscriber) position() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.place
+	return s.resumePosition
 }
 
 // await waits until enough returns true for the received events.

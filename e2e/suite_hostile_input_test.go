@@ -162,7 +162,7 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 	var served struct {
 		Keys []map[string]string `json:"keys"`
 	}
-	n.read(t, "/.well-known/jwks.json", nil, &served)
+	n.readJSON(t, "/.well-known/jwks.json", nil, &served)
 	serverKey, err := base64.RawURLEncoding.DecodeString(served.Keys[0]["x"])
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ func (c *cluster) testLogins(t *testing.T) {
 		var keys struct {
 			Keys []map[string]string `json:"keys"`
 		}
-		n.read(t, "/.well-known/jwks.json", nil, &keys)
+		n.readJSON(t, "/.well-known/jwks.json", nil, &keys)
 
 		if len(keys.Keys) == 0 || keys.Keys[0]["kty"] != "OKP" || keys.Keys[0]["crv"] != "Ed25519" ||
 			keys.Keys[0]["d"] != "" {

@@ -54,8 +54,8 @@ func (c *cluster) testResume(t *testing.T) {
 			eventually(t, "a cursor", func() error {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if !s.cursors || !strings.HasPrefix(s.place, s.got[half-1].ID) {
-					return fmt.Errorf("at %q", s.place)
+				if !s.cursors || !strings.HasPrefix(s.resumePosition, s.got[half-1].ID) {
+					return fmt.Errorf("at %q", s.resumePosition)
 				}
 				return nil
 			})

@@ -20,7 +20,7 @@ import (
 
 func TestUpgradeAndBackOnSQLite(t *testing.T) {
 	t.Parallel()
-	before, pbx := versionBefore(t), newSwitch(t)
+	before, pbx := versionBefore(t), newScriptedSwitch(t)
 	broker := freeport.Address(t)
 	upgradeAndBack(t, before, pbx, []string{broker}, "", newNode(t, "node",
 		upgradeSettings(t, pbx, 1, "TRUNKLINE_DEMO_PASSWORD", password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN", broker)))
@@ -28,7 +28,7 @@ func TestUpgradeAndBackOnSQLite(t *testing.T) {
 
 func TestUpgradeAndBackOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	before, pbx := versionBefore(t), newSwitch(t)
+	before, pbx := versionBefore(t), newScriptedSwitch(t)
 	settings, prefix := backendSettings(t)
 	maps.Copy(settings, upgradeSettings(t, pbx, 2))
 	upgradeAndBack(t, before, pbx, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,

@@ -40,7 +40,7 @@ func mustTalk(t *testing.T, a, b *baresip, hz, other float64) {
 }
 
 func TestEncryptedPhones(t *testing.T) {
-	if !inNamespace(t, "baresip") {
+	if !inNetworkNamespace(t, "baresip") {
 		return
 	}
 
@@ -168,7 +168,7 @@ func TestATrunkOverTLS(t *testing.T) {
 	if _, err := os.Stat(kamailioModules + "tls.so"); err != nil {
 		skipOrFail(t, "kamailio-tls-modules is not installed")
 	}
-	if !inNamespace(t, "baresip", "kamailio") {
+	if !inNetworkNamespace(t, "baresip", "kamailio") {
 		return
 	}
 

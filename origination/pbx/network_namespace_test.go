@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// inNamespace runs the calling test again in a network namespace of its own,
+// inNetworkNamespace runs the calling test again in a network namespace of its own,
 // where phones from Debian may open what sockets they like, and says whether
 // this is that run.
-func inNamespace(t *testing.T, programs ...string) bool {
+func inNetworkNamespace(t *testing.T, programs ...string) bool {
 	t.Helper()
 	const mark = "TRUNKLINE_TEST_NAMESPACE"
 	if os.Getenv(mark) == t.Name() {

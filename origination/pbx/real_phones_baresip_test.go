@@ -271,7 +271,7 @@ func (w *testEnv) awaitState(state origination.State) origination.Progress {
 }
 
 func TestRealPhones(t *testing.T) {
-	if !inNamespace(t, "baresip") {
+	if !inNetworkNamespace(t, "baresip") {
 		return
 	}
 

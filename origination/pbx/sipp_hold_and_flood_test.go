@@ -32,7 +32,7 @@ func sipp(ctx context.Context, t *testing.T, arguments ...string) ([]byte, error
 }
 
 func TestHoldBySipp(t *testing.T) {
-	if !inNamespace(t, "baresip", "sipp") {
+	if !inNetworkNamespace(t, "baresip", "sipp") {
 		return
 	}
 
@@ -48,7 +48,7 @@ func TestHoldBySipp(t *testing.T) {
 }
 
 func TestFloodBySipp(t *testing.T) {
-	if !inNamespace(t, "baresip", "sipp") {
+	if !inNetworkNamespace(t, "baresip", "sipp") {
 		return
 	}
 
