@@ -143,8 +143,8 @@ func (c *vendorConnection) track(name string) (all []byte) {
 	return all
 }
 
-// saidInCall waits for n call.transcript events.
-func (h *testEnv) saidInCall(t *testing.T, n int) (events []map[string]any) {
+// awaitTranscripts waits for n call.transcript events.
+func (h *testEnv) awaitTranscripts(t *testing.T, n int) (events []map[string]any) {
 	t.Helper()
 	until(t, "transcripts", func() bool {
 		events = slices.DeleteFunc(h.events.all(),
@@ -190,7 +190,7 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 			bot.say(t, `{"event":"transcript","transcript":{"text":"I want","final":false,"track":"`+tracks[0]+`","startMs":20,"endMs":700}}`)
 			bot.say(t, `{"event":"transcript","transcript":{"text":"","final":false,"track":"callee","startMs":20,"endMs":700}}`)
 			bot.say(t, `{"event":"transcript","transcript":{"text":"Good morning","final":true,"track":"`+tracks[1]+`","startMs":40,"endMs":900.5}}`)
-			events := o.saidInCall(t, 2)
+			events := o.awaitTranscripts(t, 2)
 			want := map[string]any{
 				"event": "call.transcript", "account_id": "demo", "timestamp": events[0]["timestamp"],
 				"call_id":    o.phone.leg.CallID(),
@@ -280,7 +280,7 @@ func TestAListenerIsBegunOnAnyNode(t *testing.T) {
 	bot.named(t, "start")
 	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
 
-	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session {
+	if e := o.awaitTranscripts(t, 1)[0]; e["session_id"] != session {
 		t.Errorf("session %v, want %s", e["session_id"], session)
 	}
 
@@ -395,7 +395,7 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	}
 
 	c.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"inbound","startMs":0,"endMs":1}}`)
-	if e := h.saidInCall(t, 1)[0]; e["call_id"] != "member-1" || e["track"] != "caller" {
+	if e := h.awaitTranscripts(t, 1)[0]; e["call_id"] != "member-1" || e["track"] != "caller" {
 		t.Errorf("the event is %v", e)
 	}
 
@@ -486,7 +486,7 @@ func TestAListenerOfAPlatformsCall(t *testing.T) {
 	bot.named(t, "start")
 	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
 
-	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session || e["call_id"] != "1795716086.211" {
+	if e := o.awaitTranscripts(t, 1)[0]; e["session_id"] != session || e["call_id"] != "1795716086.211" {
 		t.Errorf("the transcript: %v", e)
 	}
 

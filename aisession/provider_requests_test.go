@@ -104,13 +104,13 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			t.Errorf("ended: %+v", e)
 		}
 
-		var said []string
+		var messages []string
 		for _, m := range v.waitHangup(t, "USER_BUSY") {
 			if m.event == "media" {
 				continue
 			}
 
-			said = append(said, m.event)
+			messages = append(messages, m.event)
 			switch m.event {
 			case "cleared":
 				var c struct{ PlayedMs, DroppedMs int }
@@ -133,8 +133,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			}
 		}
 
-		if fmt.Sprint(said) != "[start mark cleared mark transfer hangup]" {
-			t.Errorf("said %v", said)
+		if fmt.Sprint(messages) != "[start mark cleared mark transfer hangup]" {
+			t.Errorf("the messages are %v", messages)
 		}
 		if string(run.phone.pressed) != "7" || fmt.Sprint(run.phone.transfers) != "[1002]" {
 			t.Errorf("pressed %q, transferred to %v", run.phone.pressed, run.phone.transfers)

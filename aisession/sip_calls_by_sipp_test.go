@@ -102,8 +102,8 @@ func TestManyCallsBySipp(t *testing.T) {
 // TestAPBXIsAskedToTransfer: the provider's transfer is a REFER to who called.
 func TestAPBXIsAskedToTransfer(t *testing.T) {
 	for scenario, c := range map[string]struct {
-		reason aisession.EndReason
-		said   []string
+		reason   aisession.EndReason
+		messages []string
 	}{
 		"refer.xml":   {aisession.Transferred, []string{"start", "transfer", "hangup"}},
 		"decline.xml": {aisession.ProviderHungUp, []string{"start", "transfer", "transfer", "hangup"}},
@@ -135,16 +135,16 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			server := startSIP(t, 27000, sipHandler(h))
 			sipp(t, server, scenario, "-m", "1")
-			var said []string
+			var messages []string
 
 			for _, m := range p.nextConnection().waitHangup(t, "NORMAL_CLEARING") {
 				if m.event != "media" {
-					said = append(said, m.event)
+					messages = append(messages, m.event)
 				}
 			}
 
-			if strings.Join(said, " ") != strings.Join(c.said, " ") {
-				t.Errorf("said %v, want %v", said, c.said)
+			if strings.Join(messages, " ") != strings.Join(c.messages, " ") {
+				t.Errorf("the messages are %v, want %v", messages, c.messages)
 			}
 
 			until(t, "the session's end", func() bool {

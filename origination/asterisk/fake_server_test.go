@@ -255,21 +255,21 @@ func (s *scriptedAsterisk) perform(id string, a amiMessage) {
 	}
 
 	responded := false
-	tell := func(e amiMessage) {
+	send := func(e amiMessage) {
 		responded = responded || e.get("Event") == "OriginateResponse"
-		s.tell(e)
+		s.applyAndSend(e)
 	}
 
-	drivertest.Play(s.ScriptedPlatform, id, withIDsOf(script, id), eventName, tell, func() {
+	drivertest.Play(s.ScriptedPlatform, id, withIDsOf(script, id), eventName, send, func() {
 		for _, row := range maps.Clone(s.channels) {
 			if row.get("Linkedid") == ownerChannel(id) {
-				s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState",
+				s.applyAndSend(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState",
 					row.get("ChannelState"), "Cause", "16"))
 			}
 		}
 
 		if !responded {
-			s.tell(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix},
+			s.applyAndSend(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix},
 				{"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
 		}
 	})
@@ -277,8 +277,8 @@ func (s *scriptedAsterisk) perform(id string, a amiMessage) {
 
 func eventName(e amiMessage) string { return e.get("Event") }
 
-// tell applies an event to the table and sends it to the client. s.Mu is held.
-func (s *scriptedAsterisk) tell(e amiMessage) {
+// applyAndSend applies an event to the table and sends it to the client. s.Mu is held.
+func (s *scriptedAsterisk) applyAndSend(e amiMessage) {
 	channel := e.get("Uniqueid")
 	switch e.get("Event") {
 	case "Hangup":

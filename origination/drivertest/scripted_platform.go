@@ -108,9 +108,9 @@ func (p *ScriptedPlatform) Send(name, text string) {
 	p.Write(p.Client, text)
 }
 
-// Play sends a call's events with tell, each under its name. After Kill it stops and calls end. The
-// caller holds Mu, and it is held in tell and end.
-func Play[E any](p *ScriptedPlatform, key string, events []E, name func(E) string, tell func(E), end func()) {
+// Play sends a call's events with send, each under its name. After Kill it stops and calls end. The
+// caller holds Mu, and it is held in send and end.
+func Play[E any](p *ScriptedPlatform, key string, events []E, name func(E) string, send func(E), end func()) {
 	call := &playedCall{}
 	p.calls[key] = call
 	p.done.Go(func() {
@@ -130,7 +130,7 @@ func Play[E any](p *ScriptedPlatform, key string, events []E, name func(E) strin
 				break
 			}
 
-			tell(e)
+			send(e)
 
 			p.Mu.Unlock()
 			time.Sleep(p.Pause)

@@ -245,25 +245,25 @@ func (s *scriptedSwitch) perform(number, job string, owner, destination map[stri
 	}
 
 	jobTold := false
-	tell := func(e capturedEvent) {
+	send := func(e capturedEvent) {
 		jobTold = jobTold || e["Event-Name"] == "BACKGROUND_JOB"
-		s.tell(e)
+		s.applyAndSend(e)
 	}
 
-	drivertest.Play(s.ScriptedPlatform, job, events, eventName, tell, func() {
+	drivertest.Play(s.ScriptedPlatform, job, events, eventName, send, func() {
 		for channel, r := range s.channels {
 			if _, of, _ := readTag(r.Tag); of != job {
 				continue
 			}
 
 			for _, name := range []string{"CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
-				s.tell(capturedEvent{"Event-Name": name, "Unique-ID": channel, "Channel-Presence-Data": r.Tag,
+				s.applyAndSend(capturedEvent{"Event-Name": name, "Unique-ID": channel, "Channel-Presence-Data": r.Tag,
 					"Channel-Call-State": "HANGUP", "Hangup-Cause": origination.CauseCancelled})
 			}
 		}
 
 		if !jobTold {
-			s.tell(capturedEvent{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
+			s.applyAndSend(capturedEvent{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
 				"_body": "-ERR ORIGINATOR_CANCEL\n"})
 		}
 	})
@@ -271,9 +271,9 @@ func (s *scriptedSwitch) perform(number, job string, owner, destination map[stri
 
 func eventName(e capturedEvent) string { return e["Event-Name"] }
 
-// tell applies an event to the table and sends it to the client if it has subscribed to it. s.Mu is
+// applyAndSend applies an event to the table and sends it to the client if it has subscribed to it. s.Mu is
 // held.
-func (s *scriptedSwitch) tell(e capturedEvent) {
+func (s *scriptedSwitch) applyAndSend(e capturedEvent) {
 	if channel := e["Unique-ID"]; channel != "" {
 		_, known := s.channels[channel]
 		switch name := e["Event-Name"]; {
