@@ -263,8 +263,8 @@ func (s *scriptedAsterisk) perform(id string, a amiMessage) {
 	drivertest.Play(s.ScriptedPlatform, id, withIDsOf(script, id), eventName, send, func() {
 		for _, row := range maps.Clone(s.channels) {
 			if row.get("Linkedid") == ownerChannel(id) {
-				s.applyAndSend(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState",
-					row.get("ChannelState"), "Cause", "16"))
+				s.applyAndSend(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id),
+					"ChannelState", row.get("ChannelState"), "Cause", "16"))
 			}
 		}
 
