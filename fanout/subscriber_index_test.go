@@ -92,7 +92,7 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		m := frame{account: accounts[random.IntN(len(accounts))],
 			name: event.NameBit([]byte(names[random.IntN(len(names))]))}
 		types := []event.Type{event.AgentLogin, event.QueueCall, event.Custom}
-		m.typeBits = event.ClassOf(types[random.IntN(len(types))], "svc.cc", "")
+		m.typeBits = event.TypeClassOf(types[random.IntN(len(types))], "svc.cc", "")
 		var text strings.Builder
 
 		first := func(ids []string) []byte {
