@@ -41,7 +41,7 @@ type partitionWorker struct {
 	ignored       int64           // value of Fold.Ignored included in the metric
 	countedSizes  [len(kinds)]int // of the kinds of entries, as included in the metric
 	overdue       lastOverdueMessage
-	causes        alertCauses
+	triggers      alertTriggers
 	rebuild       *rebuildRun // nil: none is running
 }
 
@@ -195,7 +195,7 @@ func (w *partitionWorker) read(ctx context.Context) error {
 		if err := w.writeOverdue(ctx, reader.Idle()); err != nil {
 			return err
 		}
-		if err := w.writeAlertCauses(ctx, reader.Idle()); err != nil {
+		if err := w.writeTriggerEvents(ctx, reader.Idle()); err != nil {
 			return err
 		}
 		if err := w.stepRebuild(ctx); err != nil {
@@ -223,7 +223,7 @@ func (w *partitionWorker) readUntilWriteDue(ctx context.Context, reader kafka.So
 		until = w.repairDueAt
 	}
 
-	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.alertCausesAt(time.Now())} {
+	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.nextTriggerCheck(time.Now())} {
 		if at.Before(until) {
 			until = at
 		}
