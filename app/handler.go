@@ -38,9 +38,8 @@ func newHandler(b *base, r *roleParts) (http.Handler, error) {
 
 	sessions := r.ai.sessions
 	if sessions != nil {
-		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
-			b.log), b.sealedStores.providers
-		deps.AICalls = sessions
+		deps.AITester, deps.AIAnnouncer, deps.AICalls = sessions, sessions, sessions
+		deps.AIMedia, deps.AIProviderOpener = pcmsocket.New(sessions, b.log), b.sealedStores.providers
 	}
 
 	if r.ai.listeners != nil {
@@ -60,7 +59,7 @@ func newHandler(b *base, r *roleParts) (http.Handler, error) {
 		deps.Abandoned = r.figures
 		deps.Feeds = r.feedStates
 		deps.DeadLetters = newDeadLetters(b)
-		deps.AIProviders, deps.AIOpener = b.sealedStores.providers, b.sealedStores.providers
+		deps.AIProviders, deps.AIProviderOpener = b.sealedStores.providers, b.sealedStores.providers
 		deps.Webhooks, deps.Explain = b.sealedStores.webhooks, newExplain(b, r.subscribers)
 	}
 
