@@ -229,8 +229,8 @@ func (d domains) ByDomain(domain string) (string, bool) {
 	return id, ok
 }
 
-// at returns the platform of the switch.
-func (f *fakeSwitch) at(t testing.TB, cfg feed.Config, known domains) *platform {
+// newPlatform returns a platform that connects to the switch.
+func (f *fakeSwitch) newPlatform(t testing.TB, cfg feed.Config, known domains) *platform {
 	t.Helper()
 	cfg.Name, cfg.Kind, cfg.Address = "pbx", feed.KindFreeSWITCH, f.address
 	if cfg.Password == "" {
