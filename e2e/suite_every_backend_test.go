@@ -37,5 +37,5 @@ func suite(t *testing.T, c *cluster) {
 	t.Run("bad input over HTTP hurts nobody", c.testBadBodies)
 	t.Run("poison on the raw topic hurts nobody", c.testPoison)
 	t.Run("bad and forged tokens", c.testForgedTokens)
-	t.Run("health and stats", c.testHealthAndStats)
+	t.Run("connection counts in health and stats", c.testConnectionCounts)
 }

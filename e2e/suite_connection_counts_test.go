@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-func (c *cluster) testHealthAndStats(t *testing.T) {
+// testConnectionCounts counts the open connections of all nodes in the health and the statistics of each.
+func (c *cluster) testConnectionCounts(t *testing.T) {
 	w := c.account(t, "counted", "demo")
 	c.account(t, "uncounted", "demo")
 	first, second := c.channel[0], c.otherNode()
