@@ -36,7 +36,7 @@ const benchPeer = "AISESSION_BENCH_PEER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(benchPeer) != "" {
-		servePeer()
+		serveBenchPeer()
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testservice.Goroutine))

@@ -158,8 +158,8 @@ type connBreaker struct {
 
 func (c *connBreaker) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	const produceKey = 0
-	if len(p) > 6 && p[4] == 0 && p[5] == produceKey && c.cuts.Add(-1) >= 0 {
+	const produceAPIKey = 0
+	if len(p) > 6 && p[4] == 0 && p[5] == produceAPIKey && c.cuts.Add(-1) >= 0 {
 		c.cut = true
 	}
 	return n, err
