@@ -97,7 +97,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
 		Accounts: accountsOf{e.identity.Directory},
-		Producer: e.kafka, Log: e.kafka, DB: db,
+		Producer: e.kafka, LogReader: e.kafka, DB: db,
 	}, e.metricRegistry, log)
 	must(t, err)
 	config := Config{}

@@ -90,7 +90,7 @@ func buildBoard() (*web.Handler, error) {
 func newDeadLetters(b *base) *deadletter.AccountLetters {
 	directory := FeedDirectory{b.identity.Directory}
 	letters := deadletter.New(deadletter.Deps{
-		Log: b.cluster, Producer: b.newProducer("dead letters' producer", kafka.ProducerConfig{}),
+		LogReader: b.cluster, Producer: b.newProducer("dead letters' producer", kafka.ProducerConfig{}),
 		Feeds:         b.settings.Feeds,
 		WithDirectory: func(_ context.Context, work func(feed.Directory) error) error { return work(directory) },
 	})
@@ -104,7 +104,7 @@ func newExplain(b *base, subscribers *fanout.Fanout) *explain.Service {
 		subscribers = nil
 	}
 	return &explain.Service{
-		Log: b.cluster, Webhooks: b.sealedStores.webhooks, Accounts: b.identity.Directory,
+		LogReader: b.cluster, Webhooks: b.sealedStores.webhooks, Accounts: b.identity.Directory,
 		Connections: fanout.Explainer{Local: subscribers, Peers: b.peers(), Log: b.log},
 	}
 }

@@ -83,7 +83,7 @@ func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 func (s *stateWriter) readFrom(ctx context.Context, from int64) (last lastRecords, end int64, err error) {
 	err = s.worker.retry(ctx, "checking the state", func() (err error) {
 		reset := func() { last = lastRecords{entries: map[state.Key]state.Record{}} }
-		end, err = s.worker.deps.Log.ScanCompacted(ctx, event.TopicState, s.worker.Partition, from, reset,
+		end, err = s.worker.deps.LogReader.ScanCompacted(ctx, event.TopicState, s.worker.Partition, from, reset,
 			func(r *kafka.Record) {
 				record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 				if err == nil { // else written by another program

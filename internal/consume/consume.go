@@ -36,7 +36,7 @@ const maxStores = 4
 
 // Config describes a consumer.
 type Config struct {
-	Log       kafka.Log
+	LogReader kafka.Log
 	Topic     string
 	Group     string
 	Compacted bool // the topic is
@@ -91,7 +91,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		beside.Go(func() { run(besideCtx) })
 	}
 
-	err := c.Log.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
+	err := c.LogReader.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", c.Topic, err)
 	}

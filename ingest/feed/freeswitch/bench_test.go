@@ -124,7 +124,7 @@ func BenchmarkFeed(b *testing.B) {
 		feed.ServiceConfig{Settings: feed.DefaultSettings(), Feeds: []feed.Config{cfg}, DataDir: b.TempDir(),
 			Node: "a"}, feed.ServiceDeps{
 			Store: store, Directory: domains{"acme.example.com": "acme"}, Platform: New,
-			Producer: k, Log: k, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+			Producer: k, LogReader: k, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 		})
 	if err != nil {
 		b.Fatal(err)
