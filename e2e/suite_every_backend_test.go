@@ -26,7 +26,7 @@ func suite(t *testing.T, c *cluster) {
 	t.Run("an event arrives everywhere byte for byte", c.testEventArrives)
 	t.Run("JWKS, logins and both audiences", c.testLogins)
 	t.Run("filters and sub-accounts", c.testFilters)
-	t.Run("commands take effect beside the server", c.testCommandsBeside)
+	t.Run("commands take effect beside the server", c.testCommandsTakeEffect)
 	t.Run("captured FreeSWITCH sessions", c.testFreeSWITCH)
 	t.Run("captured FreeSWITCH call records", c.testCallRecords)
 	t.Run("raw topic without headers", c.testRawTopic)
