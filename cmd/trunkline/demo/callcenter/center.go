@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"trunkline/event"
 )
 
 // Event is one event as its source sends it.
