@@ -21,9 +21,9 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// servePeer is the other process of BenchmarkSessions: phones and a provider, on
+// serveBenchPeer is the other process of BenchmarkSessions: phones and a provider, on
 // one thread with epoll. Only the provider of wss has goroutines.
-func servePeer() {
+func serveBenchPeer() {
 	p := &benchPeerLoop{poll: ok(unix.EpollCreate1(0)), conns: map[int]*benchConn{}, phones: map[int]*benchPhone{}}
 	p.timer = ok(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK))
 	p.listener = -1

@@ -2,5 +2,5 @@
 
 package aisession_test
 
-// servePeer is of the benchmark, which needs Linux.
-func servePeer() {}
+// serveBenchPeer is of the benchmark, which needs Linux.
+func serveBenchPeer() {}

@@ -16,6 +16,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/sip/siptest"
 )
 
 // TestARealPhone is a baresip that calls a provider in Python, receives its own audio and presses keys.
@@ -96,7 +97,7 @@ type baresip struct {
 
 func startBaresip(t *testing.T, port int, codec string) *baresip {
 	t.Helper()
-	b := &baresip{t: t, folder: t.TempDir(), events: make(chan string, 100)}
+	b := &baresip{t: t, folder: siptest.BaresipFolder(t), events: make(chan string, 100)}
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// vendor is a provider of any protocol: it records what it gets, by the member that names a message.
+// vendor stands for the service of a company, of any protocol: it records what it gets, by the member that
+// names a message. A provider of these tests speaks Trunkline's own protocol.
 type vendor struct {
 	t       *testing.T
 	server  *httptest.Server
@@ -101,8 +102,8 @@ func (c *vendorConnection) say(t *testing.T, text string) {
 	}
 }
 
-// begin starts a session with a vendor, and waits for audio.
-func begin(t *testing.T, protocol string,
+// startWithVendor starts a session with a vendor, and returns when the vendor has accepted its connection.
+func startWithVendor(t *testing.T, protocol string,
 	change func(*aiprovider.Provider)) (*testEnv, *runningSession, *vendorConnection) {
 	t.Helper()
 	v := startVendor(t)
@@ -134,7 +135,7 @@ func (r *runningSession) played(t *testing.T) {
 }
 
 func TestABotOfTwiliosHasItsCall(t *testing.T) {
-	h, run, bot := begin(t, dialect.Twilio, nil)
+	h, run, bot := startWithVendor(t, dialect.Twilio, nil)
 	if bot.request.Header.Get("X-Twilio-Signature") == "" {
 		t.Error("the handshake has no signature")
 	}
@@ -175,7 +176,8 @@ func TestABotOfTwiliosHasItsCall(t *testing.T) {
 }
 
 func TestABotOfTwiliosEndsItsCallByClosing(t *testing.T) {
-	h, run, bot := begin(t, dialect.Twilio, func(p *aiprovider.Provider) { p.Fallback = aiprovider.FallbackReturn })
+	h, run, bot := startWithVendor(t, dialect.Twilio,
+		func(p *aiprovider.Provider) { p.Fallback = aiprovider.FallbackReturn })
 	bot.named(t, "start")
 	if err := bot.WriteMessage(websocket.CloseMessage,
 		websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
@@ -190,7 +192,7 @@ func TestABotOfTwiliosEndsItsCallByClosing(t *testing.T) {
 }
 
 func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
-	h, run, model := begin(t, dialect.OpenAIRealtime,
+	h, run, model := startWithVendor(t, dialect.OpenAIRealtime,
 		func(p *aiprovider.Provider) { p.Session = []byte(`{"model":"m1","instructions":"x"}`) })
 	if model.request.URL.Query().Get("model") != "m1" ||
 		model.request.Header.Get("Authorization") != "Bearer secret-1" {
@@ -227,7 +229,7 @@ func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
 }
 
 func TestDeepgramSpeaksBinaryAndHangsUp(t *testing.T) {
-	h, run, agent := begin(t, dialect.DeepgramAgent,
+	h, run, agent := startWithVendor(t, dialect.DeepgramAgent,
 		func(p *aiprovider.Provider) { p.Session = []byte(`{"agent":{"greeting":"Hi"}}`) })
 	if settings := agent.named(t, "Settings"); settings["agent"].(map[string]any)["greeting"] != "Hi" {
 		t.Errorf("Settings is %v", settings)

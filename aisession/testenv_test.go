@@ -36,7 +36,7 @@ const benchPeer = "AISESSION_BENCH_PEER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(benchPeer) != "" {
-		servePeer()
+		serveBenchPeer()
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testservice.Goroutine))
@@ -317,6 +317,7 @@ func (p *phone) talk(ctx context.Context, hz float64) {
 	}
 }
 
+// Formats of a call's audio.
 var (
 	ulaw = audio.Format{Encoding: audio.ULaw, Rate: 8000}
 	opus = audio.Format{Encoding: audio.Opus, Rate: 48000}

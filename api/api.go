@@ -48,7 +48,7 @@ type Deps struct {
 	Webhooks          Webhooks
 	Explain           Explain
 	AIProviders       AIProviders
-	AIOpener          AIProviderOpener // required with AITester, AIAnnouncer or AIMedia
+	AIProviderOpener  AIProviderOpener // required with AITester, AIAnnouncer or AIMedia
 	AITester          SessionTester
 	AIAnnouncer       SessionAnnouncer
 	AIMedia           MediaSocket
@@ -94,8 +94,8 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) || (deps.Channel == nil) != (deps.ChannelTokens == nil) {
 		return nil, errors.New("api: Channel, ChannelLogins and ChannelTokens go together")
 	}
-	if deps.AIOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
-		return nil, errors.New("api: AIOpener is missing")
+	if deps.AIProviderOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
+		return nil, errors.New("api: AIProviderOpener is missing")
 	}
 
 	a := &API{

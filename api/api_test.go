@@ -43,7 +43,7 @@ func TestNewRefuses(t *testing.T) {
 		"a negative timeout":     {Config{StallTimeout: -1}, e.api.deps},
 		"a network that is none": {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
 	} {
-		if _, err := New(tc.config, tc.deps, e.registry, e.api.log); err == nil {
+		if _, err := New(tc.config, tc.deps, e.metricRegistry, e.api.log); err == nil {
 			t.Error(name)
 		}
 	}

@@ -35,7 +35,7 @@ func (t cdrTopic) put(rows ...event.CDR) {
 // addCallReports adds the real index over the test's database.
 func (e *env) addCallReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	e.t.Helper()
-	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.registry, log)
+	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.metricRegistry, log)
 	must(e.t, err)
 	e.cdr = cdrTopic{kafkatest.NewLog(1)}
 	indexer := cdrindex.NewIndexer(index, e.cdr, nil)

@@ -25,12 +25,13 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	admission := origination.NewAdmission(
 		origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
-		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
+		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.metricRegistry,
+			Log: log})
 	calls, err := origination.New(e.t.Context(),
 		origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
 			DB: e.db, Driver: e.platform, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
 			Audit:   e.audit,
-			Metrics: e.registry, Log: log,
+			Metrics: e.metricRegistry, Log: log,
 		})
 	must(e.t, err)
 

@@ -31,7 +31,7 @@ func (d feedAccounts) ByDomain(domain string) (string, bool) {
 // addDeadLetters adds the dead letters of an embedded broker.
 func (e *env) addDeadLetters(deps *Deps, c *kafka.Cluster, p *kafka.Producer) {
 	letters := deadletter.New(
-		deadletter.Deps{Log: c, Producer: p,
+		deadletter.Deps{LogReader: c, Producer: p,
 			WithDirectory: func(_ context.Context, work func(feed.Directory) error) error {
 				return work(feedAccounts{e.identity.Directory})
 			}})

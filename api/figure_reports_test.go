@@ -16,7 +16,7 @@ import (
 // addFigures adds the real reports over the test's database.
 func (e *env) addFigures(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	store, err := figures.New(e.t.Context(), 0, e.db, e.registry, log)
+	store, err := figures.New(e.t.Context(), 0, e.db, e.metricRegistry, log)
 	must(e.t, err)
 	deps.Figures, deps.Alerts, deps.Abandoned, deps.Feeds = store, store, store, fakeFeeds{}
 }

@@ -37,7 +37,7 @@ func TestPanic(t *testing.T) {
 # TYPE trunkline_recovered_panics_total counter
 trunkline_recovered_panics_total{where="api_request"} 1
 `
-	must(t, testutil.GatherAndCompare(e.registry, strings.NewReader(want), "trunkline_recovered_panics_total"))
+	must(t, testutil.GatherAndCompare(e.metricRegistry, strings.NewReader(want), "trunkline_recovered_panics_total"))
 }
 
 func TestPanicInTheMiddleOfAnAnswer(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAccessLogKeepsSecretsOut(t *testing.T) {
 func TestMetricLabelsAreBounded(t *testing.T) {
 	e := newEnv(t)
 	series := func() (n int) {
-		families, err := e.registry.Gather()
+		families, err := e.metricRegistry.Gather()
 		must(t, err)
 		for _, f := range families {
 			if strings.HasPrefix(f.GetName(), "trunkline_api_") {

@@ -247,13 +247,13 @@ func (a *API) aiRoutes() (routes []route) {
 	}
 
 	if a.deps.AITester != nil {
-		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester}
+		t := aiTestRoute{a.deps.AIProviderOpener, a.deps.AITester}
 		routes = append(routes,
 			route{method: http.MethodPost, path: aiProvidersPath + "/:id/test",
 				handle: authorized(a.auth.authenticateAdmin, t.handleTest)})
 	}
 
-	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
+	s := aiSessionRoutes{a.deps.AIProviderOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/api/v2/ai_sessions",

@@ -13,10 +13,11 @@ import (
 // addAI adds the real providers, and sessions that only remember.
 func (e *env) addAI(deps *Deps) {
 	e.t.Helper()
-	providers, err := aiprovider.New(e.t.Context(), aiprovider.Settings{}, e.db, e.masterKeys, e.audit, e.registry)
+	providers, err := aiprovider.New(e.t.Context(), aiprovider.Settings{}, e.db, e.masterKeys, e.audit,
+		e.metricRegistry)
 	must(e.t, err)
 	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
-	deps.AIProviders, deps.AIOpener = providers, providers
+	deps.AIProviders, deps.AIProviderOpener = providers, providers
 	deps.CallListeners = e.ai
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AICalls = e.ai, e.ai, e.ai, e.ai
 }

@@ -18,7 +18,7 @@ const encryptionPath = "/api/v2/config/call_recording_encryption"
 // addRecordings adds the real configurations and recordings, in a directory, beside the index.
 func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger) {
 	e.t.Helper()
-	configs, err := encryption.New(e.t.Context(), e.db, e.masterKeys, e.audit, e.registry)
+	configs, err := encryption.New(e.t.Context(), e.db, e.masterKeys, e.audit, e.metricRegistry)
 	must(e.t, err)
 	_, err = e.masterKeys.Create()
 	must(e.t, err)
@@ -34,7 +34,7 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
 		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index,
-		Audit: e.audit, Metrics: e.registry, Log: log,
+		Audit: e.audit, Metrics: e.metricRegistry, Log: log,
 	})
 	must(e.t, err)
 
@@ -63,7 +63,7 @@ func (discardPublisher) Publish(context.Context, string, []byte) error { return 
 // counterValue returns the value of a counter without labels.
 func (e *env) counterValue(name string) float64 {
 	e.t.Helper()
-	families, err := e.registry.Gather()
+	families, err := e.metricRegistry.Gather()
 	must(e.t, err)
 
 	for _, family := range families {

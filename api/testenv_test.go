@@ -37,26 +37,26 @@ import (
 // a Kafka and an events channel that only remember. Whatever goes through do is
 // held to openapi.yaml.
 type env struct {
-	t             testing.TB
-	api           *API
-	audit         *audit.Log
-	identity      *identity.Service
-	kafka         *fakeKafka
-	broker        *kafka.Cluster // embedded: of the dead letters and the queues' configurations
-	channel       *fakeChannel
-	explain       *fakeExplain
-	db            *sqldb.DB
-	cdr           cdrTopic
-	platform      *fakePlatform // of click to call
-	ai            *fakeSessions
-	recordings    *recording.Service
-	recordingsDir string
-	log           *testservice.Log
-	registry      *prometheus.Registry
-	clock         *clock
-	handler       http.Handler // api, with every answer held to openapi.yaml
-	masterKeys    *masterkey.Keyring
-	key           string // API key of demo with the scopes ingest, read, recordings and calls
+	t              testing.TB
+	api            *API
+	audit          *audit.Log
+	identity       *identity.Service
+	kafka          *fakeKafka
+	broker         *kafka.Cluster // embedded: of the dead letters and the queues' configurations
+	channel        *fakeChannel
+	explain        *fakeExplain
+	db             *sqldb.DB
+	cdr            cdrTopic
+	platform       *fakePlatform // of click to call
+	ai             *fakeSessions
+	recordings     *recording.Service
+	recordingsDir  string
+	log            *testservice.Log
+	metricRegistry *prometheus.Registry
+	clock          *clock
+	handler        http.Handler // api, with every answer held to openapi.yaml
+	masterKeys     *masterkey.Keyring
+	key            string // API key of demo with the scopes ingest, read, recordings and calls
 }
 
 const password = "only for the tests 42"
@@ -73,7 +73,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	t.Helper()
 	e := &env{
 		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &testservice.Log{},
-		registry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
+		metricRegistry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
 	}
 	log := slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
@@ -87,17 +87,18 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	_, err = ring.Create()
 	must(t, err)
 	e.masterKeys = ring
-	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
+	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(),
+		audit.Deps{DB: db, Metrics: e.metricRegistry, Log: log})
 	must(t, err)
 	e.identity, err = identity.New(t.Context(), cheap, db, e.masterKeys, identity.NewMemoryLimiter(), e.audit,
-		e.registry, log)
+		e.metricRegistry, log)
 	must(t, err)
 	e.seed()
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
 		Accounts: accountsOf{e.identity.Directory},
-		Producer: e.kafka, Log: e.kafka, DB: db,
-	}, e.registry, log)
+		Producer: e.kafka, LogReader: e.kafka, DB: db,
+	}, e.metricRegistry, log)
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
@@ -118,7 +119,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 		f(&config, &deps)
 	}
 
-	e.api, err = New(config, deps, e.registry, log)
+	e.api, err = New(config, deps, e.metricRegistry, log)
 	must(t, err)
 	e.handler = readDescription(t).checked(t, e.api)
 

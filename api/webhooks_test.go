@@ -16,7 +16,7 @@ import (
 func (e *env) addWebhooks(deps *Deps) {
 	e.t.Helper()
 	webhooks, err := webhook.New(e.t.Context(), webhook.DefaultSettings(), webhook.Deps{
-		DB: e.db, Keys: e.masterKeys, Audit: e.audit, Filters: e.identity.Directory, Log: kafkatest.NewLog(1),
+		DB: e.db, Keys: e.masterKeys, Audit: e.audit, Filters: e.identity.Directory, LogReader: kafkatest.NewLog(1),
 	})
 	must(e.t, err)
 	deps.Webhooks = webhooks

@@ -20,10 +20,10 @@ func buildFanout(b *base, figureStore *figures.Store) (*fanout.Fanout, error) {
 	}
 
 	f, err := fanout.New(fanout.Config{Settings: b.settings.Fanout, NodeID: b.node}, fanout.Deps{
-		Log: kafka.NewLog(b.cluster), Auth: b.identity.Tokens, Directory: b.identity.Directory,
+		LogReader: kafka.NewLog(b.cluster), Auth: b.identity.Tokens, Directory: b.identity.Directory,
 		Presence: presence,
 		Limits:   fanout.NewRedisLimits(b.redis, b.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
-		Metrics: b.registry, Logger: b.log, Tracer: b.tracer, Peers: peers,
+		Metrics: b.registry, Log: b.log, Tracer: b.tracer, Peers: peers,
 	})
 	if err != nil {
 		return nil, err

@@ -48,9 +48,9 @@ func buildFeeds(ctx context.Context, b *base) (*feed.Service, error) {
 		Settings: b.settings.Feed, Feeds: b.settings.Feeds, DataDir: b.settings.DataDir, Node: b.node,
 	}, feed.ServiceDeps{
 		Store: store, Directory: FeedDirectory{b.identity.Directory}, Platform: FeedPlatform(b.identity.Directory),
-		Log:      b.cluster,
-		Producer: b.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: b.tracer, Metrics: b.registry,
-		Logger: b.log,
+		LogReader: b.cluster,
+		Producer:  b.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: b.tracer, Metrics: b.registry,
+		Log: b.log,
 	})
 	if err != nil {
 		return nil, err

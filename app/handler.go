@@ -38,9 +38,8 @@ func newHandler(b *base, r *roleParts) (http.Handler, error) {
 
 	sessions := r.ai.sessions
 	if sessions != nil {
-		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
-			b.log), b.sealedStores.providers
-		deps.AICalls = sessions
+		deps.AITester, deps.AIAnnouncer, deps.AICalls = sessions, sessions, sessions
+		deps.AIMedia, deps.AIProviderOpener = pcmsocket.New(sessions, b.log), b.sealedStores.providers
 	}
 
 	if r.ai.listeners != nil {
@@ -60,7 +59,7 @@ func newHandler(b *base, r *roleParts) (http.Handler, error) {
 		deps.Abandoned = r.figures
 		deps.Feeds = r.feedStates
 		deps.DeadLetters = newDeadLetters(b)
-		deps.AIProviders, deps.AIOpener = b.sealedStores.providers, b.sealedStores.providers
+		deps.AIProviders, deps.AIProviderOpener = b.sealedStores.providers, b.sealedStores.providers
 		deps.Webhooks, deps.Explain = b.sealedStores.webhooks, newExplain(b, r.subscribers)
 	}
 
@@ -91,7 +90,7 @@ func buildBoard() (*web.Handler, error) {
 func newDeadLetters(b *base) *deadletter.AccountLetters {
 	directory := FeedDirectory{b.identity.Directory}
 	letters := deadletter.New(deadletter.Deps{
-		Log: b.cluster, Producer: b.newProducer("dead letters' producer", kafka.ProducerConfig{}),
+		LogReader: b.cluster, Producer: b.newProducer("dead letters' producer", kafka.ProducerConfig{}),
 		Feeds:         b.settings.Feeds,
 		WithDirectory: func(_ context.Context, work func(feed.Directory) error) error { return work(directory) },
 	})
@@ -105,7 +104,7 @@ func newExplain(b *base, subscribers *fanout.Fanout) *explain.Service {
 		subscribers = nil
 	}
 	return &explain.Service{
-		Log: b.cluster, Webhooks: b.sealedStores.webhooks, Accounts: b.identity.Directory,
+		LogReader: b.cluster, Webhooks: b.sealedStores.webhooks, Accounts: b.identity.Directory,
 		Connections: fanout.Explainer{Local: subscribers, Peers: b.peers(), Log: b.log},
 	}
 }

@@ -18,9 +18,9 @@ func buildNormalizer(b *base) error {
 	}
 
 	n, err := normalizer.New(normalizer.Config{Settings: b.settings.Normalizer}, normalizer.Deps{
-		Log:      kafka.NewLog(b.cluster),
-		Producer: b.newProducer("normalizer's producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{b.identity.Directory}, Tracer: b.tracer,
+		LogReader: kafka.NewLog(b.cluster),
+		Producer:  b.newProducer("normalizer's producer", kafka.ProducerConfig{}),
+		Accounts:  accountDirectory{b.identity.Directory}, Tracer: b.tracer,
 	}, b.registry, b.log)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func buildIngest(ctx context.Context, b *base) (api.Ingest, *feed.Service, error
 
 	in, err := ingest.New(ctx, b.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{b.identity.Directory},
-		Producer: b.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: b.cluster, DB: b.db,
+		Producer: b.newProducer("ingest's producer", kafka.ProducerConfig{}), LogReader: b.cluster, DB: b.db,
 		Tracer: b.tracer,
 	}, b.registry, b.log)
 	if err != nil {

@@ -33,7 +33,7 @@ func buildStats(b *base, configs *stats.QueueConfigs, figureStore *figures.Store
 	}
 
 	processor, err := stats.New(b.settings.Stats, stats.Deps{
-		Log: kafka.NewLog(b.cluster), Producer: b.newProducer("stats' producer", kafka.ProducerConfig{}),
+		LogReader: kafka.NewLog(b.cluster), Producer: b.newProducer("stats' producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{b.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
 		Feeds: feeds,
 	}, b.registry, b.log)

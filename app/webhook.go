@@ -13,7 +13,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func openWebhooks(ctx context.Context, b *base) (*webhook.Service, error) {
 	webhooks, err := webhook.New(ctx, b.settings.Webhook, webhook.Deps{
-		DB: b.db, Keys: b.keys, Audit: b.audit, Filters: webhookFilterChecker{b}, Log: kafka.NewLog(b.cluster),
+		DB: b.db, Keys: b.keys, Audit: b.audit, Filters: webhookFilterChecker{b}, LogReader: kafka.NewLog(b.cluster),
 		Version: b.version,
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
+		normalizer.Deps{LogReader: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
 		prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)

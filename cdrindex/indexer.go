@@ -16,7 +16,7 @@ const group = "trunkline-cdrindex"
 // NewIndexer returns the consumer that writes the cdr topic to the index. Any number may run at the same
 // time. Without a tracer there are no spans.
 func NewIndexer(x *Index, topics kafka.Log, trace *tracing.Tracer) *consume.Consumer {
-	return consume.New(consume.Config{Log: topics, Topic: event.TopicCDR, Group: group,
+	return consume.New(consume.Config{LogReader: topics, Topic: event.TopicCDR, Group: group,
 		Positions: x.positions, Limits: limits, Delay: x.metrics.delay, Lag: x.metrics.lag,
 		Beside:   []func(context.Context){x.runRetention},
 		NewBatch: func(int) consume.Batch { return &recordBatch{Index: x, tracer: trace} },

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/telephony/sip/siptest"
 )
 
 // phone is a baresip, registered as an extension of the demo account, that answers automatically,
@@ -27,7 +29,7 @@ func (p *phone) mediaPort() int { return p.port + 20_001 }
 // newPhone starts a phone that registers with a device password of its user.
 func (n *node) newPhone(t *testing.T, username, extension string, port, hertz int) *phone {
 	t.Helper()
-	p := &phone{t.TempDir(), port, hertz}
+	p := &phone{siptest.BaresipFolder(t), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
 	outputOf(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz),
 		"vol", "0.3")
@@ -38,7 +40,7 @@ func (n *node) newPhone(t *testing.T, username, extension string, port, hertz in
 // newBeeper starts a phone that plays half a second of a tone every second.
 func (n *node) newBeeper(t *testing.T, username, extension string, port, hertz int) *phone {
 	t.Helper()
-	p := &phone{t.TempDir(), port, hertz}
+	p := &phone{siptest.BaresipFolder(t), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
 	outputOf(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone,
 		"synth", "0.5", "sine", strconv.Itoa(hertz), "vol", "0.3", "pad", "0", "0.5", "repeat", "179")
@@ -49,7 +51,7 @@ func (n *node) newBeeper(t *testing.T, username, extension string, port, hertz i
 // newSpeaker starts a phone that says a sentence again and again, for two minutes.
 func (n *node) newSpeaker(t *testing.T, username, extension string, port int, sentence string) *phone {
 	t.Helper()
-	p := &phone{folder: t.TempDir(), port: port}
+	p := &phone{folder: siptest.BaresipFolder(t), port: port}
 	once, speech := filepath.Join(p.folder, "once.wav"), filepath.Join(p.folder, "speech.wav")
 	outputOf(t, "espeak-ng", "-v", "en-us+f3", "-s", "130", "-w", once, sentence)
 	outputOf(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim",

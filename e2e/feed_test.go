@@ -213,9 +213,9 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 
 	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feedSetting(t, "wrong", 1)), "", "feed", "check",
 		"pbx")
-	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") ||
-		strings.Contains(wrong.err, switchPassword) {
-		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.err)
+	if wrong.code == 0 || !strings.Contains(wrong.stderr, "event_socket.conf.xml") ||
+		strings.Contains(wrong.stderr, switchPassword) {
+		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.stderr)
 	}
 
 	// kill -9 during a call, which ends before the feed reads again.

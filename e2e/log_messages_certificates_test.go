@@ -82,14 +82,14 @@ func (n *node) certificateExpiry(t *testing.T) time.Time {
 
 // testCertificates starts with an expired public certificate and replaces it while the server
 // runs: by a valid one, by an invalid one, and by one that expires soon.
-func testCertificates(t *testing.T, p *messageTable) {
+func testCertificates(t *testing.T, messages *messageTable) {
 	c := newCertificate(t, -time.Hour)
 	n := newNode(t, "expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_TLS_CERT_FILE": c.certFile, "TRUNKLINE_TLS_KEY_FILE": c.keyFile,
 	})
 	const series = `trunkline_certificate_expiry_timestamp_seconds{certificate="tls.cert_file"}`
 	n.startProcess(t)
-	n.awaitMessage(t, p.row(t, "the certificate has expired"))
+	n.awaitMessage(t, messages.row(t, "the certificate has expired"))
 	eventually(t, "readiness", func() error { return n.checkMetric("trunkline_ready", "1") })
 
 	awaitShown := func(c certificate) {
@@ -112,16 +112,16 @@ func testCertificates(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 
-	n.awaitMessage(t, p.row(t, "the changed certificate cannot be used"))
+	n.awaitMessage(t, messages.row(t, "the changed certificate cannot be used"))
 	awaitShown(c)
 	c.expires = c.expires.Add(-50 * day)
 	c.write(t)
-	n.awaitMessage(t, p.row(t, "the certificate expires soon"))
+	n.awaitMessage(t, messages.row(t, "the certificate expires soon"))
 	awaitShown(c)
 
 	for _, part := range []string{"the certificate has expired", "the changed certificate",
 		"the certificate expires soon"} {
-		if count := n.countMessages(t, p.row(t, part)); count != 1 {
+		if count := n.countMessages(t, messages.row(t, part)); count != 1 {
 			t.Errorf("%q is logged %d times", part, count)
 		}
 	}
@@ -162,14 +162,14 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 }
 
 // testOthersCertificates checks the certificates of Kafka, Redis, PostgreSQL and an AI provider.
-func testOthersCertificates(t *testing.T, p *messageTable) {
+func testOthersCertificates(t *testing.T, messages *messageTable) {
 	plain := func(net.Conn) error { return nil }
 	n := newNode(t, "kafka's expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": expiredServer(t, plain),
 		"TRUNKLINE_KAFKA_TLS_ENABLED": "true",
 	})
 	n.startProcess(t)
-	expired := p.row(t, "waiting for kafka: its certificate has expired")
+	expired := messages.row(t, "waiting for kafka: its certificate has expired")
 	n.awaitMessage(t, expired)
 	n.mustStopWhileWaiting(t)
 

@@ -11,13 +11,13 @@ import (
 func regexpOf(text string) *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(text)) }
 
 // testClocks runs a node on a Redis whose clock is an hour ahead, and corrects it later.
-func testClocks(t *testing.T, p *messageTable) {
+func testClocks(t *testing.T, messages *messageTable) {
 	redis := miniredis.RunT(t)
 	redis.SetTime(time.Now().Add(time.Hour))
 	n := newNode(t, "an hour behind",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr()})
 	n.start(t)
-	r := p.row(t, "clocks disagree")
+	r := messages.row(t, "clocks disagree")
 	n.awaitMessage(t, r)
 
 	if count := n.countMessages(t, r); count != 1 {

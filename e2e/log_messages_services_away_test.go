@@ -33,8 +33,8 @@ func (n *node) countMessages(t *testing.T, r *messageRow) int {
 	return r.countMatches(readFile(t, n.log))
 }
 
-func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
-	r := p.row(t, "waiting for kafka: check")
+func testKafkaAwayAtStart(t *testing.T, messages *messageTable) {
+	r := messages.row(t, "waiting for kafka: check")
 	n := newNode(t, "without kafka", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freeport.Address(t),
 	})
@@ -54,7 +54,7 @@ func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 }
 
 // testKafkaGoesAway stops the Kafka of a node, the embedded one of another node.
-func testKafkaGoesAway(t *testing.T, p *messageTable) {
+func testKafkaGoesAway(t *testing.T, messages *messageTable) {
 	broker := freeport.Address(t)
 	has := newNode(t, "has the broker",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
@@ -66,7 +66,7 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	c := newCluster(t, []string{broker}, "", n)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	has.kill(t)
-	n.awaitMessage(t, p.row(t, "kafka does not answer"))
+	n.awaitMessage(t, messages.row(t, "kafka does not answer"))
 
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
@@ -87,8 +87,8 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 2 })
 }
 
-func testRedisAwayAtStart(t *testing.T, p *messageTable) {
-	r := p.row(t, "redis does not answer: check")
+func testRedisAwayAtStart(t *testing.T, messages *messageTable) {
+	r := messages.row(t, "redis does not answer: check")
 	redis := testservice.OwnRedis(t)
 	redis.Kill(t)
 	n := newNode(t, "without redis",
@@ -118,8 +118,8 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 }
 
 // testNoBucketOfRecordings starts with a store of recordings whose bucket is created later.
-func testNoBucketOfRecordings(t *testing.T, p *messageTable) {
-	r := p.row(t, "recordings does not answer")
+func testNoBucketOfRecordings(t *testing.T, messages *messageTable) {
+	r := messages.row(t, "recordings does not answer")
 	store, err := url.Parse(testservice.S3(t))
 	if err != nil {
 		t.Fatal(err)

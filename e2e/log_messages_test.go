@@ -45,10 +45,10 @@ func readMessageTable(t *testing.T) *messageTable {
 		t.Fatal("docs/messages.md has no table of messages")
 	}
 
-	p := &messageTable{}
+	messages := &messageTable{}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
-			if len(p.rows) > 0 {
+			if len(messages.rows) > 0 {
 				break
 			}
 			continue
@@ -65,20 +65,20 @@ func readMessageTable(t *testing.T) *messageTable {
 			quoted[i] = regexp.QuoteMeta(quoted[i])
 		}
 
-		p.rows = append(p.rows, &messageRow{
+		messages.rows = append(messages.rows, &messageRow{
 			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")),
 			then: strings.TrimSpace(cells[4]),
 		})
 	}
 
-	return p
+	return messages
 }
 
 // row returns the row whose message contains the part.
-func (p *messageTable) row(t testing.TB, part string) *messageRow {
+func (m *messageTable) row(t testing.TB, part string) *messageRow {
 	t.Helper()
 	var found []*messageRow
-	for _, r := range p.rows {
+	for _, r := range m.rows {
 		if strings.Contains(r.line, part) {
 			found = append(found, r)
 		}
@@ -88,8 +88,8 @@ func (p *messageTable) row(t testing.TB, part string) *messageRow {
 		t.Fatalf("%d rows of docs/messages.md have %q", len(found), part)
 	}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 
 	found[0].seen = true
 	return found[0]
@@ -107,14 +107,14 @@ func (r *messageRow) countMatches(log string) (n int) {
 }
 
 // mustExit checks that a start fails with the row's exit code and no other message.
-func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]string, args ...string) {
+func (m *messageTable) mustExit(t *testing.T, part string, settings map[string]string, args ...string) {
 	t.Helper()
-	r := p.row(t, part)
+	r := m.row(t, part)
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
 	done := run(t, settings, "", append([]string{"serve"}, args...)...)
 	var errLines []string // without the intermediate lines
 
-	for line := range strings.Lines(done.err) {
+	for line := range strings.Lines(done.stderr) {
 		if !strings.Contains(line, "level=INFO") && strings.TrimSpace(line) != "" {
 			errLines = append(errLines, line)
 		}
@@ -141,31 +141,31 @@ func (n *node) awaitMessage(t testing.TB, r *messageRow) {
 // and the documented outcome must follow.
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	p := readMessageTable(t)
+	messages := readMessageTable(t)
 	tests := map[string]func(*testing.T, *messageTable){
-		"wrong settings":          testWrongSettings,
-		"missing files":           testMissingFiles,
-		"master keys":             testMasterKeys,
-		"ports taken":             testPortsTaken,
-		"default SIP port taken":  testSIPPortTaken,
-		"media ports taken":       testMediaPortsTaken,
-		"data directory":          testDataDirectory,
-		"schemas on SQLite":       testSchemasSQLite,
-		"schemas on PostgreSQL":   testSchemasPostgres,
-		"Kafka away at start":     testKafkaAwayAtStart,
-		"Kafka goes away":         testKafkaGoesAway,
-		"Redis away at start":     testRedisAwayAtStart,
-		"no bucket of recordings": testNoBucketOfRecordings,
-		"certificates":            testCertificates,
-		"certificates of others":  testOthersCertificates,
-		"clocks":                  testClocks,
+		"wrong settings":                 testWrongSettings,
+		"missing files":                  testMissingFiles,
+		"master keys":                    testMasterKeys,
+		"ports taken":                    testPortsTaken,
+		"default SIP port taken":         testSIPPortTaken,
+		"media ports taken":              testMediaPortsTaken,
+		"data directory":                 testDataDirectory,
+		"database schemas on SQLite":     testDatabaseSchemasSQLite,
+		"database schemas on PostgreSQL": testDatabaseSchemasPostgres,
+		"Kafka away at start":            testKafkaAwayAtStart,
+		"Kafka goes away":                testKafkaGoesAway,
+		"Redis away at start":            testRedisAwayAtStart,
+		"no bucket of recordings":        testNoBucketOfRecordings,
+		"certificates":                   testCertificates,
+		"certificates of others":         testOthersCertificates,
+		"clocks":                         testClocks,
 	}
 
 	t.Run("by", func(t *testing.T) {
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, p)
+				test(t, messages)
 			})
 		}
 	})
@@ -175,10 +175,10 @@ func TestMessages(t *testing.T) {
 	}
 
 	for part := range testedElsewhere {
-		p.row(t, part)
+		messages.row(t, part)
 	}
 
-	for _, r := range p.rows {
+	for _, r := range messages.rows {
 		if !r.seen {
 			t.Errorf("no test makes it say %s", r.line)
 		}

@@ -34,32 +34,32 @@ func writeTempFile(t *testing.T, name, text string) string {
 	return path
 }
 
-func testWrongSettings(t *testing.T, p *messageTable) {
-	p.mustExit(t, "listen: want host:port", standaloneSettings(t, "TRUNKLINE_LISTEN", "nope"))
-	p.mustExit(t, "unknown key", standaloneSettings(t), "--config", writeTempFile(t, "t.yaml", "lstn: x\n"))
-	p.mustExit(t, "_FILE: redis.password: cannot be read",
+func testWrongSettings(t *testing.T, messages *messageTable) {
+	messages.mustExit(t, "listen: want host:port", standaloneSettings(t, "TRUNKLINE_LISTEN", "nope"))
+	messages.mustExit(t, "unknown key", standaloneSettings(t), "--config", writeTempFile(t, "t.yaml", "lstn: x\n"))
+	messages.mustExit(t, "_FILE: redis.password: cannot be read",
 		standaloneSettings(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
 
 	// All errors are reported at once, a line each.
 	done := run(t,
 		standaloneSettings(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"),
 		"", "serve")
-	if done.code != 2 || strings.Count(done.err, "\ntrunkline: ")+1 != 3 {
-		t.Errorf("exit %d after\n%s", done.code, done.err)
+	if done.code != 2 || strings.Count(done.stderr, "\ntrunkline: ")+1 != 3 {
+		t.Errorf("exit %d after\n%s", done.code, done.stderr)
 	}
 
 	n := newNode(t, "unknown variable",
 		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_PORT_80_TCP": "tcp://10.0.0.1"})
 	n.start(t)
-	n.awaitMessage(t, p.row(t, "unknown TRUNKLINE_ variable"))
+	n.awaitMessage(t, messages.row(t, "unknown TRUNKLINE_ variable"))
 }
 
-func testMissingFiles(t *testing.T, p *messageTable) {
-	p.mustExit(t, "kafka.tls.ca_file: open", standaloneSettings(t,
+func testMissingFiles(t *testing.T, messages *messageTable) {
+	messages.mustExit(t, "kafka.tls.ca_file: open", standaloneSettings(t,
 		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE",
 		"/absent/ca.pem"))
 	one, other := newCertificate(t, day), newCertificate(t, day)
-	p.mustExit(t, "private key does not match",
+	messages.mustExit(t, "private key does not match",
 		standaloneSettings(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
 
 	settings := standaloneSettings(t, "TRUNKLINE_REDIS_ADDRESS", "127.0.0.1:1", "TRUNKLINE_REDIS_TLS_ENABLED", "true",
@@ -70,18 +70,18 @@ func testMissingFiles(t *testing.T, p *messageTable) {
 	done := run(t, settings, "", "serve")
 
 	for _, key := range []string{"redis.tls.ca_file: ", "directory_file: ", "master_key_file: ", "tls.cert_file: "} {
-		if !strings.Contains(done.err, "trunkline: "+key) {
-			t.Errorf("%s is not named in\n%s", key, done.err)
+		if !strings.Contains(done.stderr, "trunkline: "+key) {
+			t.Errorf("%s is not named in\n%s", key, done.stderr)
 		}
 	}
 
-	if done.code != 2 || strings.Count(done.err, "\n") != 4 {
-		t.Errorf("exit %d after\n%s", done.code, done.err)
+	if done.code != 2 || strings.Count(done.stderr, "\n") != 4 {
+		t.Errorf("exit %d after\n%s", done.code, done.stderr)
 	}
 }
 
-func testMasterKeys(t *testing.T, p *messageTable) {
-	p.mustExit(t, "a master key is 32 bytes", standaloneSettings(t, "TRUNKLINE_MASTER_KEY", "short"))
+func testMasterKeys(t *testing.T, messages *messageTable) {
+	messages.mustExit(t, "a master key is 32 bytes", standaloneSettings(t, "TRUNKLINE_MASTER_KEY", "short"))
 
 	n := newNode(t, "sealed", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
@@ -107,7 +107,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 
-	p.mustExit(t, "secrets in the database are sealed", n.settings)
+	messages.mustExit(t, "secrets in the database are sealed", n.settings)
 	if _, err := os.Stat(kept); err == nil {
 		t.Error("a new key was made in the place of the lost one")
 	}
@@ -121,7 +121,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 	}
 }
 
-func testPortsTaken(t *testing.T, p *messageTable) {
+func testPortsTaken(t *testing.T, messages *messageTable) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 	defer taken.Close()
 
 	address := taken.Addr().String()
-	p.mustExit(t, "bind: address already in use", standaloneSettings(t, "TRUNKLINE_LISTEN", address))
+	messages.mustExit(t, "bind: address already in use", standaloneSettings(t, "TRUNKLINE_LISTEN", address))
 	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen",
 		"aisession.audiosocket_listen"} {
 		name := "TRUNKLINE_" + strings.ToUpper(strings.ReplaceAll(setting, ".", "_"))
@@ -137,16 +137,16 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 		want := "trunkline: " + setting + ": " + address +
 			": bind: address already in use (is another trunkline running? set " +
 			setting + " to another address)\n"
-		if done.code != 1 || !strings.HasSuffix(done.err, want) {
-			t.Errorf("%s: exit %d after\n%s", setting, done.code, done.err)
+		if done.code != 1 || !strings.HasSuffix(done.stderr, want) {
+			t.Errorf("%s: exit %d after\n%s", setting, done.code, done.stderr)
 		}
 	}
 }
 
 // testSIPPortTaken leaves sip.listen at its default, which is in use.
-func testSIPPortTaken(t *testing.T, p *messageTable) {
+func testSIPPortTaken(t *testing.T, messages *messageTable) {
 	const address = "127.0.0.1:5060"
-	portMessage := p.row(t, "sip: the port is in use by another program")
+	portMessage := messages.row(t, "sip: the port is in use by another program")
 	n := newNode(t, "without phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 
 	for freed := true; freed; {
@@ -171,7 +171,7 @@ func testSIPPortTaken(t *testing.T, p *messageTable) {
 	}
 }
 
-func testMediaPortsTaken(t *testing.T, p *messageTable) {
+func testMediaPortsTaken(t *testing.T, messages *messageTable) {
 	var from int
 	for from == 0 {
 		first, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -189,16 +189,17 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 	n := newNode(t, "without media", standaloneSettings(t, "TRUNKLINE_SIP_RTP_PORTS", ports))
 	n.probes = "http://" + n.settings["TRUNKLINE_METRICS_LISTEN"]
 	n.start(t)
-	n.awaitMessage(t, p.row(t, "no media port can be opened"))
+	n.awaitMessage(t, messages.row(t, "no media port can be opened"))
 }
 
-func testDataDirectory(t *testing.T, p *messageTable) {
-	p.mustExit(t, "name a directory that this user may write to",
+func testDataDirectory(t *testing.T, messages *messageTable) {
+	messages.mustExit(t, "name a directory that this user may write to",
 		standaloneSettings(t, "TRUNKLINE_DATA_DIR", filepath.Join(writeTempFile(t, "file", ""), "data")))
 
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	p.mustExit(t, "another trunkline uses this data directory", standaloneSettings(t, "TRUNKLINE_DATA_DIR", n.dir))
+	messages.mustExit(t, "another trunkline uses this data directory",
+		standaloneSettings(t, "TRUNKLINE_DATA_DIR", n.dir))
 	n.login(t, apiPaths, user("alice")) // the first node is unaffected
 
 	dir := t.TempDir()
@@ -207,7 +208,7 @@ func testDataDirectory(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 
-	p.mustExit(t, "is damaged, or no database", standaloneSettings(t, "TRUNKLINE_DATA_DIR", dir))
+	messages.mustExit(t, "is damaged, or no database", standaloneSettings(t, "TRUNKLINE_DATA_DIR", dir))
 }
 
 // openDatabase opens a node's database while the node may run.

@@ -133,8 +133,8 @@ func (c *child) running() bool {
 
 // commandResult is the result of a command.
 type commandResult struct {
-	code     int
-	out, err string
+	code           int
+	stdout, stderr string
 }
 
 // run runs one command line, which must end within patience.

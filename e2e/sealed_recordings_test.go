@@ -142,10 +142,10 @@ func (r *recordingUser) mustOpenOffline(t *testing.T, file string, audio []byte,
 	away := map[string]string{"TRUNKLINE_DATA_DIR": filepath.Join(t.TempDir(), "none")}
 	done := run(t, away, "", "recording", "open", file, "--key", key, "--salt", salt, "--output", opened)
 	if got := readFile(t, opened); done.code != 0 || got != string(audio) {
-		t.Errorf("recording open ends with %d %s, %d bytes", done.code, done.err, len(got))
+		t.Errorf("recording open ends with %d %s, %d bytes", done.code, done.stderr, len(got))
 	}
 	if wrong := run(t, away, "", "recording", "open", file, "--key", "not "+key, "--salt", salt); wrong.code != 1 ||
-		wrong.out != "" {
+		wrong.stdout != "" {
 		t.Errorf("with a wrong key it ends with %d", wrong.code)
 	}
 

@@ -202,16 +202,16 @@ func TestRefusesToStart(t *testing.T) {
 			own := newNode(t, c.name, map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 			settings := withSettings(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
 			done := run(t, settings, "", "serve")
-			errLines := lines(done.err)
+			errLines := lines(done.stderr)
 			withoutPrefix := slices.ContainsFunc(errLines,
 				func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
-			if done.code != c.code || withoutPrefix || done.out != "" || len(errLines) != 1 {
-				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
+			if done.code != c.code || withoutPrefix || done.stdout != "" || len(errLines) != 1 {
+				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.stdout, done.stderr)
 			}
 
 			for _, word := range c.says {
-				if !strings.Contains(done.err, word) {
-					t.Errorf("%q is not in %q", word, done.err)
+				if !strings.Contains(done.stderr, word) {
+					t.Errorf("%q is not in %q", word, done.stderr)
 				}
 			}
 		})
@@ -245,9 +245,9 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 	}
 
 	done := run(t, withSettings(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
-	if done.code != 2 || !strings.Contains(done.err, "identity: ") ||
-		!strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
-		t.Errorf("exit code %d, stderr %s", done.code, done.err)
+	if done.code != 2 || !strings.Contains(done.stderr, "identity: ") ||
+		!strings.Contains(done.stderr, "TRUNKLINE_MASTER_KEY") {
+		t.Errorf("exit code %d, stderr %s", done.code, done.stderr)
 	}
 
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {

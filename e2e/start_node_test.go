@@ -229,9 +229,9 @@ func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
 	done := runProgram(t, n.program(t), n.settings, stdin, args...)
 	if done.code != 0 {
-		t.Fatalf("trunkline %s ends with %d: %s", strings.Join(args, " "), done.code, done.err)
+		t.Fatalf("trunkline %s ends with %d: %s", strings.Join(args, " "), done.code, done.stderr)
 	}
-	return strings.TrimSpace(done.out)
+	return strings.TrimSpace(done.stdout)
 }
 
 // eventually retries until there is no error.

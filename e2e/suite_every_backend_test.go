@@ -26,7 +26,7 @@ func suite(t *testing.T, c *cluster) {
 	t.Run("an event arrives everywhere byte for byte", c.testEventArrives)
 	t.Run("JWKS, logins and both audiences", c.testLogins)
 	t.Run("filters and sub-accounts", c.testFilters)
-	t.Run("commands take effect beside the server", c.testCommandsBeside)
+	t.Run("commands take effect beside the server", c.testCommandsTakeEffect)
 	t.Run("captured FreeSWITCH sessions", c.testFreeSWITCH)
 	t.Run("captured FreeSWITCH call records", c.testCallRecords)
 	t.Run("raw topic without headers", c.testRawTopic)
@@ -37,5 +37,5 @@ func suite(t *testing.T, c *cluster) {
 	t.Run("bad input over HTTP hurts nobody", c.testBadBodies)
 	t.Run("poison on the raw topic hurts nobody", c.testPoison)
 	t.Run("bad and forged tokens", c.testForgedTokens)
-	t.Run("health and stats", c.testHealthAndStats)
+	t.Run("connection counts in health and stats", c.testConnectionCounts)
 }

@@ -48,7 +48,7 @@ type Accounts interface {
 
 // Service explains events. It is safe for concurrent use.
 type Service struct {
-	Log         Log
+	LogReader   Log
 	Connections Connections
 	Webhooks    Webhooks
 	Accounts    Accounts
@@ -122,7 +122,7 @@ const scanBatchSize = 64
 // findRecord returns the event's record of cc.evt: the first one with the id, since later
 // ones are repeats.
 func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Record, err error) {
-	partitions, err := s.Log.Partitions(ctx, event.TopicEvents)
+	partitions, err := s.LogReader.Partitions(ctx, event.TopicEvents)
 	if err != nil {
 		return nil, err
 	}
@@ -131,19 +131,19 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 		return nil, errEventNotFound()
 	}
 
-	first, next, err := s.Log.Offsets(ctx, event.TopicEvents, id.Partition())
+	first, next, err := s.LogReader.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
 	}
 
-	from, err := s.Log.OffsetAt(ctx, event.TopicEvents, id.Partition(), time.UnixMilli(id.Milli()))
+	from, err := s.LogReader.OffsetAt(ctx, event.TopicEvents, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
 
 	pastID := false
 	for offset := from; offset < next && found == nil && !pastID; offset += scanBatchSize {
-		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next),
+		err := s.LogReader.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next),
 			func(r *kafka.Record) {
 				recordID, err := event.MessageID(r.Value)
 				if err != nil { // of another program

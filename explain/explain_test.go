@@ -118,7 +118,7 @@ func (fakeAccounts) Tree() *identity.Tree {
 
 func newService(log Log) (*Service, *fakeOutcomes) {
 	o := &fakeOutcomes{}
-	return &Service{Log: log, Connections: o, Webhooks: fakeWebhooks{o}, Accounts: fakeAccounts{}}, o
+	return &Service{LogReader: log, Connections: o, Webhooks: fakeWebhooks{o}, Accounts: fakeAccounts{}}, o
 }
 
 const loginRecord = `{"type":"AGENT_LOGIN","data":{"agent_id":"7"}}`

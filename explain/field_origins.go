@@ -124,13 +124,13 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, m *identity
 	}
 
 	into.Position = position.String()
-	first, next, err := s.Log.Offsets(ctx, event.TopicRaw, position.Partition)
+	first, next, err := s.LogReader.Offsets(ctx, event.TopicRaw, position.Partition)
 	if err != nil || position.Offset < first || position.Offset >= next {
 		return nil, err
 	}
 
 	f, _ := registry.Lookup(m.Format)
-	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
+	err = s.LogReader.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) {
 			value, _ := f.ValidUTF8(r.Value)
 			if isDataOf(value, m.Type, data) { // else the log was truncated and has another record there

@@ -55,8 +55,8 @@ func takeQueued(s *subscriber) {
 func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	directory := newDirectory()
 	f, err := New(testConfig(cfg, "test"), Deps{Auth: directory, Directory: directory, Presence: newPresence(),
-		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		LogReader: newMemoryLog(1), Metrics: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		f, err := New(testConfig(Config{}, "node"),
-			Deps{Log: log, Auth: directory, Directory: directory, Presence: newPresence(),
-				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+			Deps{LogReader: log, Auth: directory, Directory: directory, Presence: newPresence(),
+				Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

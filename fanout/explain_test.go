@@ -257,7 +257,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		peers := RedisPeers{shared}
 		start := func(name string) *node {
 			return startWith(t, Config{NodeID: name},
-				Deps{Log: log, Auth: directory, Directory: directory, Presence: shared, Peers: peers}, false)
+				Deps{LogReader: log, Auth: directory, Directory: directory, Presence: shared, Peers: peers}, false)
 		}
 
 		a, b := start("a"), start("b")

@@ -43,14 +43,14 @@ type Directory interface {
 
 // Deps holds the dependencies of a Fanout.
 type Deps struct {
-	Log       Log
+	LogReader Log
 	Auth      Authenticator
 	Directory Directory
 	Presence  Presence
 	Limits    Limits       // may be nil when the settings limit nothing
 	Figures   QueueFigures // nil: snapshots have no figures
 	Metrics   prometheus.Registerer
-	Logger    *slog.Logger
+	Log       *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
 	Peers     Peers           // nil: questions of other nodes are not answered
 }
@@ -96,8 +96,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	}
 
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
-		logger: deps.Logger,
+		cfg: cfg, log: deps.LogReader, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
+		logger: deps.Log,
 		index:  newIndex(), subscribers: newSubscriberSet(), traces: traces{tracer: deps.Tracer},
 	}
 	f.goroutines = newGoroutineGroup()

@@ -50,8 +50,8 @@ func inBubble(t *testing.T, cfg Config,
 		log, directory := newMemoryLog(1), newDirectory()
 		gate := make(chan struct{})
 		f, err := New(testConfig(cfg, "node"),
-			Deps{Log: &gatedLog{log, gate}, Auth: directory, Directory: directory, Presence: newPresence(),
-				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			Deps{LogReader: &gatedLog{log, gate}, Auth: directory, Directory: directory, Presence: newPresence(),
+				Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

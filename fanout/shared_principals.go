@@ -31,10 +31,14 @@ func (t *sharedPrincipals) share(p *identity.Principal, f *filter) (*identity.Pr
 	defer t.mu.Unlock()
 
 	if have, ok := t.byToken[p.TokenID]; ok {
-		principal, filter := have.principal.Value(), have.filter.Value()
-		if principal != nil && filter != nil && filter.equal(f) {
-			return principal, filter
+		principal, shared := have.principal.Value(), have.filter.Value()
+		if principal != nil && shared != nil && shared.equal(f) {
+			return principal, shared
 		}
+	}
+
+	if t.byToken == nil {
+		t.byToken = make(map[string]sharedPrincipal)
 	}
 
 	t.sweep()
@@ -44,9 +48,6 @@ func (t *sharedPrincipals) share(p *identity.Principal, f *filter) (*identity.Pr
 
 // sweep removes unreferenced tokens each time their number has doubled.
 func (t *sharedPrincipals) sweep() {
-	if t.byToken == nil {
-		t.byToken = make(map[string]sharedPrincipal)
-	}
 	if len(t.byToken) < 2*t.swept+64 {
 		return
 	}

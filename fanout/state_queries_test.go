@@ -107,8 +107,8 @@ func BenchmarkOneAgentOfTenThousand(b *testing.B) {
 	const agents, calls, ended = 10_000, 3_000, 30_000
 	log, directory := largeState(8, agents, calls, ended), newDirectory()
 	f, err := New(testConfig(Config{}, "node"),
-		Deps{Log: log, Auth: directory, Directory: directory, Presence: newPresence(),
-			Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+		Deps{LogReader: log, Auth: directory, Directory: directory, Presence: newPresence(),
+			Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func (s *stress) newNode() *node {
 	return startWith(s.t,
 		Config{NodeID: fmt.Sprint("node", s.made), StreamLinger: s.linger,
 			Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
-		Deps{Log: kafka.NewLog(s.cluster), Auth: s.directory, Directory: s.directory,
+		Deps{LogReader: kafka.NewLog(s.cluster), Auth: s.directory, Directory: s.directory,
 			Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
 }
 

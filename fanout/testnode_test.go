@@ -51,19 +51,19 @@ func testConfig(cfg Config, node string) Config {
 
 func startNode(t *testing.T, cfg Config, log Log, directory *memoryDirectory, presence Presence, tls bool) *node {
 	t.Helper()
-	return startWith(t, cfg, Deps{Log: log, Auth: directory, Directory: directory, Presence: presence}, tls)
+	return startWith(t, cfg, Deps{LogReader: log, Auth: directory, Directory: directory, Presence: presence}, tls)
 }
 
 func startLimited(t *testing.T, cfg Config, log Log, directory *memoryDirectory, presence Presence,
 	limits Limits) *node {
 	t.Helper()
-	return startWith(t, cfg, Deps{Log: log, Auth: directory, Directory: directory, Presence: presence, Limits: limits},
-		false)
+	return startWith(t, cfg,
+		Deps{LogReader: log, Auth: directory, Directory: directory, Presence: presence, Limits: limits}, false)
 }
 
 func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	t.Helper()
-	deps.Metrics, deps.Logger = prometheus.NewRegistry(), slog.New(slog.NewTextHandler(io.Discard, nil))
+	deps.Metrics, deps.Log = prometheus.NewRegistry(), slog.New(slog.NewTextHandler(io.Discard, nil))
 	f, err := New(testConfig(cfg, "node-"+t.Name()), deps)
 	if err != nil {
 		t.Fatal(err)

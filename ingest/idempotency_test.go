@@ -27,7 +27,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 		db := testdb.Open(t, at)
 		test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
 			i, err := New(t.Context(), DefaultSettings(),
-				Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, Log: k, DB: db},
+				Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, LogReader: k, DB: db},
 				prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)

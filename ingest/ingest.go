@@ -58,12 +58,12 @@ type Log interface {
 
 // Deps are the dependencies of an Ingest.
 type Deps struct {
-	Formats  func(name string) (f *format.Format, ok bool)
-	Accounts Accounts
-	Producer Producer
-	Log      Log             // finds bodies whose result is unknown
-	DB       *sqldb.DB       // stores Idempotency-Keys
-	Tracer   *tracing.Tracer // nil disables tracing
+	Formats   func(name string) (f *format.Format, ok bool)
+	Accounts  Accounts
+	Producer  Producer
+	LogReader Log             // finds bodies whose result is unknown
+	DB        *sqldb.DB       // stores Idempotency-Keys
+	Tracer    *tracing.Tracer // nil disables tracing
 }
 
 // Ingest stores bodies in Kafka. It is safe for concurrent use.
@@ -105,7 +105,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		formats:  deps.Formats,
 		accounts: deps.Accounts,
 		producer: deps.Producer,
-		kafka:    deps.Log,
+		kafka:    deps.LogReader,
 		tracer:   deps.Tracer,
 		log:      log,
 		admission: &admission{

@@ -116,7 +116,7 @@ var theCaller = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identi
 func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
 	i, err := newIngest(config,
-		Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k, Log: k},
+		Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k, LogReader: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func (w *partitionWorker) loadAccountPartitions(ctx context.Context) error {
 	p := &accountPartitions{worker: w, knownAccounts: map[string]struct{}{}}
 	hasCompletion := false
 	err := w.retry(ctx, "reading the partitions of accounts", func() error {
-		found, err := w.accounts.readAccountPartitions(ctx, w.deps.Log, w.Partition)
+		found, err := w.accounts.readAccountPartitions(ctx, w.deps.LogReader, w.Partition)
 		for account := range found {
 			p.knownAccounts[account] = struct{}{}
 		}

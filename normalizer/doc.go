@@ -102,8 +102,8 @@
 //     letters; one record by itself
 //   - partition_worker.go, takeover.go, raw_log_gap.go: the loop of one partition: batches, taking
 //     over, what the raw log has lost
-//   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
-//     it
+//   - state_keeper.go, state_writer.go, state_repair.go: the state of the partition, the goroutine that writes
+//     it, and what another normalizer has overwritten or the topic has lost
 //   - append_call_data.go: the members that the specification gives to a call event
 //   - account_partitions.go: in which partitions an account has events, on cc.accounts
 package normalizer

@@ -62,7 +62,7 @@ var errAway = fault.Unavailable(errors.New("connection refused"), time.Second, "
 
 func newTestNormalizer(t testing.TB, k *kafkatest.Log, accounts Accounts, topics ...string) *Normalizer {
 	t.Helper()
-	n, err := New(Config{Topics: topics}, Deps{Log: k, Producer: k, Accounts: accounts},
+	n, err := New(Config{Topics: topics}, Deps{LogReader: k, Producer: k, Accounts: accounts},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -53,10 +53,10 @@ func (c *Config) Validate() error {
 
 // Deps holds the dependencies of the normalizer.
 type Deps struct {
-	Log      kafka.Log
-	Producer Producer
-	Accounts Accounts
-	Tracer   *tracing.Tracer // nil disables tracing
+	LogReader kafka.Log
+	Producer  Producer
+	Accounts  Accounts
+	Tracer    *tracing.Tracer // nil disables tracing
 }
 
 // Accounts checks whether accounts exist.
@@ -83,7 +83,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
+	if deps.LogReader == nil || deps.Producer == nil || deps.Accounts == nil {
 		return nil, errors.New("normalizer: needs a log, a producer and accounts")
 	}
 
@@ -94,7 +94,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 
 // Run normalizes until ctx ends, then commits the processed offsets and returns nil.
 func (n *Normalizer) Run(ctx context.Context) error {
-	if err := n.deps.Log.Work(ctx, kafka.GroupConfig{Group: n.cfg.Group, Topics: n.cfg.Topics},
+	if err := n.deps.LogReader.Work(ctx, kafka.GroupConfig{Group: n.cfg.Group, Topics: n.cfg.Topics},
 		n.runPartition); err != nil {
 		return fmt.Errorf("normalizing: %w", err)
 	}

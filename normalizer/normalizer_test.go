@@ -12,14 +12,14 @@ import (
 
 func TestNewRefuses(t *testing.T) {
 	k := newFakeKafka(1)
-	deps := Deps{Log: k, Producer: k, Accounts: acmeOnly}
+	deps := Deps{LogReader: k, Producer: k, Accounts: acmeOnly}
 	for _, c := range []struct {
 		cfg  Config
 		deps Deps
 	}{
 		{Config{Topics: []string{"cc.evt"}}, deps},
 		{Config{MaxRecordBytes: 10}, deps},
-		{Config{}, Deps{Log: k}},
+		{Config{}, Deps{LogReader: k}},
 	} {
 		if _, err := New(c.cfg, c.deps, prometheus.NewRegistry(), nil); err == nil {
 			t.Errorf("%+v is taken", c.cfg)
@@ -29,7 +29,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestRunSaysWhyTheGroupFailed(t *testing.T) {
 	n := newTestNormalizer(t, newFakeKafka(1), acmeOnly)
-	n.deps.Log = failingLog{n.deps.Log}
+	n.deps.LogReader = failingLog{n.deps.LogReader}
 	if err := n.Run(t.Context()); !errors.Is(err, errAway) {
 		t.Errorf("got %v", err)
 	}

@@ -29,7 +29,7 @@ func (anyAccount) Exists(context.Context, string) (bool, error) { return true, n
 func startNormalizer(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (stop func()) {
 	t.Helper()
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicRaw}},
-		normalizer.Deps{Log: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
+		normalizer.Deps{LogReader: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

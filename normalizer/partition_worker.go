@@ -88,7 +88,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 // are lost, or until another normalizer is found to be ahead. In the last two
 // cases it returns nil, and w.next is the position at which to resume.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
-	reader := w.deps.Log.Read(kafka.ReaderConfig{Topic: w.rawTopic, Partition: w.Partition, From: w.next})
+	reader := w.deps.LogReader.Read(kafka.ReaderConfig{Topic: w.rawTopic, Partition: w.Partition, From: w.next})
 	defer reader.Close()
 
 	for {

@@ -13,7 +13,7 @@ import (
 // another one that stopped late and is ahead of it.
 func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 	err := w.retry(ctx, "checking the raw log", func() error {
-		if err := w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next); err != nil {
+		if err := w.deps.LogReader.CheckPosition(ctx, w.rawTopic, w.Partition, w.next); err != nil {
 			return err
 		}
 
@@ -42,7 +42,7 @@ func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	gap, err := kafka.ConfirmGap(ctx, err, func(ctx context.Context) error {
 		return w.retry(ctx, "checking the raw log", func() error {
-			return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
+			return w.deps.LogReader.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 		})
 	})
 
@@ -112,7 +112,7 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 
 // moveTo moves the worker to an offset of the current raw log.
 func (w *partitionWorker) moveTo(ctx context.Context, offset int64) error {
-	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
+	topicID, err := w.deps.LogReader.TopicID(ctx, w.rawTopic)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
 	w.deadLettersWrittenBefore = 0
 	return err

@@ -128,29 +128,30 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 			topic.view.KeepNumbers = true
 		}
 
-		topic.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
-			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
-			if err != nil {
-				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
-				return
-			}
-
-			at := record.Position
-			if at != nil {
-				newest := topic.view.Position()
-				topic.hasLoss = topic.hasLoss || !at.Intact(r.Offset)
-				// What was lost before this position has been written again.
-				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
-					topic.hasLoss, intact = false, r.Offset+1
+		topic.next, err = w.deps.LogReader.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset,
+			func(r *kafka.Record) {
+				record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+				if err != nil {
+					parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
+					return
 				}
-			}
 
-			if r.Offset < to {
-				topic.view.Apply(record)
-			}
+				at := record.Position
+				if at != nil {
+					newest := topic.view.Position()
+					topic.hasLoss = topic.hasLoss || !at.Intact(r.Offset)
+					// What was lost before this position has been written again.
+					if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
+						topic.hasLoss, intact = false, r.Offset+1
+					}
+				}
 
-			topic.last.add(record)
-		})
+				if r.Offset < to {
+					topic.view.Apply(record)
+				}
+
+				topic.last.add(record)
+			})
 
 		if parseErr != nil {
 			w.log.Error("records of another writer in the state topic", "topic", event.TopicState,
@@ -170,12 +171,12 @@ const maxInitialEvents = 1 << 20
 // first start with a state or after cc.state was lost. The state does not include
 // earlier events.
 func (k *stateKeeper) initialize(ctx context.Context) error {
-	id, err := k.worker.deps.Log.TopicID(ctx, k.worker.normalizedTopic)
+	id, err := k.worker.deps.LogReader.TopicID(ctx, k.worker.normalizedTopic)
 	if err != nil {
 		return err
 	}
 
-	first, end, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
+	first, end, err := k.worker.deps.LogReader.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
 	// Two normalizers may have written by turns: the highest of the last ids is that of the last event.
-	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
+	err = k.worker.deps.LogReader.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
 		max(first, low-firstSearchRecords), low,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
@@ -214,7 +215,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	k.partitionState.Start(k.position.EventID)
 	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
-		err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, low, low+1,
+		err = k.worker.deps.LogReader.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, low, low+1,
 			func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
 	}
 	if newest != 0 {
@@ -227,7 +228,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 // hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
-	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
+	err = k.worker.deps.LogReader.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition,
 		from, min(to, from+firstSearchRecords),
 		func(r *kafka.Record) {
 			_, ok, err := event.MessageFacts(r.Value)
@@ -243,7 +244,7 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 // that only the state has stay in it: a takeover normalizes their raw records again, with
 // the same ids, and they do not change the state.
 func (k *stateKeeper) followLog(ctx context.Context) error {
-	log, topic, partition := k.worker.deps.Log, k.worker.normalizedTopic, k.worker.Partition
+	log, topic, partition := k.worker.deps.LogReader, k.worker.normalizedTopic, k.worker.Partition
 	topicID, err := log.TopicID(ctx, topic)
 	if err != nil {
 		return err
@@ -283,7 +284,7 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 // The leader epoch at the end of a batch is unknown: a log that was cut and has grown
 // past the position is known by the event before the position, which is not folded.
 func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (*kafka.GapError, error) {
-	err := k.worker.deps.Log.CheckPosition(ctx, k.worker.normalizedTopic, k.worker.Partition, position)
+	err := k.worker.deps.LogReader.CheckPosition(ctx, k.worker.normalizedTopic, k.worker.Partition, position)
 	if gap, ok := kafka.PassableGap(err); ok {
 		return gap, nil
 	}
@@ -305,7 +306,7 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 // folded. First copies of events are in the order of their ids: before the newest
 // firstSearchRecords events that are folded there is none.
 func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
-	first, end, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
+	first, end, err := k.worker.deps.LogReader.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 	for err == nil && end > first {
 		from, folded := max(first, end-firstSearchRecords), false
 		folded, err = k.allFolded(ctx, from, end)
@@ -322,7 +323,7 @@ func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
 // [from, to).
 func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded bool, err error) {
 	folded = true
-	err = k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(from, 0), to,
+	err = k.worker.deps.LogReader.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, max(from, 0), to,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
 			folded = folded && (err != nil || id <= k.partitionState.Last())
@@ -367,7 +368,7 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 			return err
 		}
 
-		_, next, err := k.worker.deps.Log.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
+		_, next, err := k.worker.deps.LogReader.Offsets(ctx, k.worker.normalizedTopic, k.worker.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
 			err = k.fold(ctx, to)
@@ -387,7 +388,7 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 // fold folds the events from the state's position to before offset to.
 func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 	var parseErr error
-	err := k.worker.deps.Log.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, k.position.Offset, to,
+	err := k.worker.deps.LogReader.Scan(ctx, k.worker.normalizedTopic, k.worker.Partition, k.position.Offset, to,
 		func(r *kafka.Record) {
 			n, err := k.worker.readNormalized(r)
 			if err == nil {

@@ -38,12 +38,12 @@ type normalizedRef struct {
 // that there is no normalized record. It returns *kafka.GapError if the raw log does
 // not continue there.
 func (w *partitionWorker) resumeAfterEvent(ctx context.Context, newest *normalizedRef) error {
-	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
+	topicID, err := w.deps.LogReader.TopicID(ctx, w.rawTopic)
 	if err != nil {
 		return err
 	}
 
-	first, next, err := w.deps.Log.Offsets(ctx, w.rawTopic, w.Partition)
+	first, next, err := w.deps.LogReader.Offsets(ctx, w.rawTopic, w.Partition)
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,10 @@ func (w *partitionWorker) resumeAfterEvent(ctx context.Context, newest *normaliz
 		if w.next.TopicID.IsZero() {
 			w.next.TopicID = topicID
 		}
-		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, newest.nextRaw)
+		return w.deps.LogReader.CheckPosition(ctx, w.rawTopic, w.Partition, newest.nextRaw)
 	}
 
-	_, written, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
+	_, written, err := w.deps.LogReader.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (w *partitionWorker) resumeAfterEvent(ctx context.Context, newest *normaliz
 		w.next.Offset = committed
 	}
 
-	return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
+	return w.deps.LogReader.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 }
 
 // Number of records at the end of a normalized partition that are searched for its
@@ -90,7 +90,7 @@ const (
 // older ones after it; a record may be damaged or written by another program. It
 // returns nil if there is none.
 func (w *partitionWorker) findNewestEvent(ctx context.Context) (*normalizedRef, error) {
-	first, end, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
+	first, end, err := w.deps.LogReader.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (w *partitionWorker) findNewestEvent(ctx context.Context) (*normalizedRef, 
 	to := end
 	for size := int64(firstSearchRecords); to > first; size *= 4 {
 		from := max(first, end-size)
-		err := w.deps.Log.Scan(ctx, w.normalizedTopic, w.Partition, from, to, func(r *kafka.Record) {
+		err := w.deps.LogReader.Scan(ctx, w.normalizedTopic, w.Partition, from, to, func(r *kafka.Record) {
 			found, err := w.readNormalized(r)
 			if err != nil {
 				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)

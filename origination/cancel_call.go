@@ -2,6 +2,7 @@ package origination
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"trunkline/audit"
@@ -92,4 +93,25 @@ func (s *Service) cancelHere(ctx context.Context, callID string) error {
 		return nil
 	}
 	return err
+}
+
+// cancelRequested cancels the calls of this node whose cancellation was requested on other nodes.
+func (s *Service) cancelRequested(ctx context.Context) error {
+	calls, err := s.rows.listCancelRequests(ctx)
+	if err != nil {
+		return err
+	}
+
+	var failed []error
+	for _, callID := range calls {
+		if !s.calls.beginCancel(callID) {
+			continue
+		}
+		if err := s.cancelHere(ctx, callID); err != nil {
+			s.calls.undoCancel(callID)
+			failed = append(failed, err)
+		}
+	}
+
+	return errors.Join(failed...)
 }

@@ -42,13 +42,13 @@
 //   - service.go, config.go, settings.go, metrics.go: the service, settings, metrics
 //   - originate.go, originate_once.go, place.go, idempotency_keys.go, click_to_call_resource_ids.go: a request:
 //     checked, once for its Idempotency-Key, one at a time for a user
-//   - get_call.go, cancel_call.go: a call's progress, and its end
+//   - get_call.go, cancel_call.go: a call's progress, and its end, also for other nodes
 //   - admission.go, validate_destination.go, destination_rules.go, premium_numbers.go: who may call what
 //   - call_slots.go, call_slots_redis.go: how many calls at once
 //   - call_store.go, store_and_publish_calls.go, call_store_entry.go, early_progress.go: the open calls in
 //     memory; storing and publishing them; one of them; what is reported before its call is known
 //   - calls_sql.go, limited_writes.go, delete_old_calls.go, purge_account.go: the rows: read and written, how many
 //     writes at once, deleted after Settings.Retention and with their account
-//   - run_and_take_over.go, node_leases_sql.go, node_lease_loop.go: following the platform, the calls of
-//     nodes that are gone, and what is done from time to time
+//   - run_and_take_over.go, node_leases_sql.go, node_lease_loop.go: following the platform, and the
+//     calls of nodes that are gone
 package origination

@@ -2,7 +2,6 @@ package origination
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -104,24 +103,4 @@ func (s *Service) dropLost(ctx context.Context) error {
 	}
 
 	return nil
-}
-
-func (s *Service) cancelRequested(ctx context.Context) error {
-	calls, err := s.rows.listCancelRequests(ctx)
-	if err != nil {
-		return err
-	}
-
-	var failed []error
-	for _, callID := range calls {
-		if !s.calls.beginCancel(callID) {
-			continue
-		}
-		if err := s.cancelHere(ctx, callID); err != nil {
-			s.calls.undoCancel(callID)
-			failed = append(failed, err)
-		}
-	}
-
-	return errors.Join(failed...)
 }

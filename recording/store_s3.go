@@ -29,8 +29,8 @@ type S3Config struct {
 	Prefix    string // of every object name; "" or ending in a slash
 	SpoolDir  string // for recordings being uploaded; "" for the system's temporary directory
 
-	// CurrentURL returns the URL with the keys that are valid now; nil: the keys do not change.
-	CurrentURL func() (string, error)
+	// ReadURL returns the URL with the keys that are valid now; nil: the keys do not change.
+	ReadURL func() (string, error)
 }
 
 var errS3URL = errors.New("want s3://KEY:SECRET@host:port/bucket, with ?tls=false or &region=… where needed")

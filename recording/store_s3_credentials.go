@@ -26,8 +26,8 @@ func (k *s3Keys) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 	k.mu.Unlock()
 
 	current := k.cfg
-	if k.cfg.CurrentURL != nil {
-		text, err := k.cfg.CurrentURL()
+	if k.cfg.ReadURL != nil {
+		text, err := k.cfg.ReadURL()
 		if err == nil {
 			current, err = ParseS3URL(text)
 			if err != nil {
@@ -54,5 +54,5 @@ func (k *s3Keys) expire() {
 func (k *s3Keys) IsExpired() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.cfg.CurrentURL != nil && time.Since(k.readAt) > s3KeysLife
+	return k.cfg.ReadURL != nil && time.Since(k.readAt) > s3KeysLife
 }

@@ -171,7 +171,7 @@ func TestKeysOfTheStoreAreReadAgain(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
 		cfg := must(ParseS3URL(b.url("wrong")))(t)
 		current := b.url("wrong")
-		cfg.CurrentURL = func() (string, error) { return current, nil }
+		cfg.ReadURL = func() (string, error) { return current, nil }
 		s := must(NewS3(cfg))(t)
 		if err := s.Ping(t.Context()); err == nil {
 			t.Error("a wrong secret is let in")

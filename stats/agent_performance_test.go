@@ -221,7 +221,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 	for from, n := 0, len(events)/6; from < len(events); from += n {
 		part := events[from:min(from+n, len(events))]
 		produceEvents(t, c, part)
-		stop := startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
+		stop := startWith(t, c, Deps{LogReader: busyLog{kafka.NewLog(c)}})
 
 		if from%(2*n) == 0 {
 			await(t, c, part)
@@ -232,7 +232,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 		stop()
 	}
 
-	startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
+	startWith(t, c, Deps{LogReader: busyLog{kafka.NewLog(c)}})
 	await(t, c, events)
 	got := readMessages(t, c)
 

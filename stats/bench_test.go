@@ -194,7 +194,7 @@ func BenchmarkReplay(b *testing.B) {
 		requests := askRebuild(0)
 		requests.one.State = RebuildDone // until the events are folded
 		began, cpu := time.Now(), cpuTime()
-		stop := startWith(b, c, Deps{Log: watchedLog{kafka.NewLog(c), &next}, Rebuilds: requests})
+		stop := startWith(b, c, Deps{LogReader: watchedLog{kafka.NewLog(c), &next}, Rebuilds: requests})
 		stopProgress := showProgress("replayed", &next, n)
 
 		for next.Load() < int64(n) {

@@ -62,8 +62,8 @@
 // produced before the position, like those of agents. The rules are on cc.queues, in force
 // alertConfigLead after they were written; who inherits from whom is written there too.
 //
-// In a partition without events, and for what is not on the log (feeds), the worker writes a cause
-// to cc.raw (alert_causes.go), which comes back as an event. It never announces an alert by the
+// In a partition without events, and for what is not on the log (feeds), the worker writes a
+// trigger event to cc.raw (alert_trigger_events.go), which comes back. It never announces an alert by the
 // clock: an event of before may still be on its way.
 //
 // # The topic
@@ -112,13 +112,15 @@
 //   - alert_watches.go, alert_watch.go, alert.go, alert_rule.go, alert_config.go: alerts: when they are
 //     reviewed, what is watched of one queue or agent, an alert and its events, the rules, their versions on
 //     cc.queues
-//   - alert_causes.go, feed_state_poller.go: events for the time and for feeds, and the states of feeds
+//   - alert_trigger_events.go, feed_state_poller.go, alert_messages.go: events for the time and for feeds, the
+//     states of feeds, and the events of alerts as messages
 //   - parse_alert_and_call.go: alerts and calls of cc.stats, for package figures
 //   - agent_performance.go, performance_messages.go: figures of agents as messages on the channel
 //   - queue_config.go: thresholds of queues, on cc.queues
 //   - processor.go, partition_worker.go, wake_functions.go, partition_fold.go: the loop of one partition
 //     of cc.evt, what wakes it, and the log
-//   - rebuild_run.go, rebuild_requests.go: folding again, and the requests for it
+//   - rebuild_run.go, rebuild_requests.go, log_start.go: folding again, the requests for it, and from when on
+//     the log has all events
 //   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of
 //     queues and of the processor; settings
 package stats

@@ -30,11 +30,11 @@ func (p *Processor) newPartitionFold(partition int) partitionFold {
 
 // seekToBeginning sets the position to the beginning of cc.evt.
 func (w *partitionFold) seekToBeginning(ctx context.Context) error {
-	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
+	id, err := w.deps.LogReader.TopicID(ctx, event.TopicEvents)
 	if err != nil {
 		return err
 	}
-	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
+	first, _, err := w.deps.LogReader.Offsets(ctx, event.TopicEvents, w.partition)
 	w.position = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
 	return err
@@ -52,7 +52,8 @@ func (w *partitionFold) logPosition() kafka.LogPosition {
 
 // openEvents returns a reader of cc.evt from the position on.
 func (w *partitionFold) openEvents() kafka.Source {
-	return w.deps.Log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: w.partition, From: w.logPosition()})
+	return w.deps.LogReader.Read(
+		kafka.ReaderConfig{Topic: event.TopicEvents, Partition: w.partition, From: w.logPosition()})
 }
 
 // foldRecord folds the next record of cc.evt. First it reads the configurations that may be

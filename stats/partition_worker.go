@@ -41,7 +41,7 @@ type partitionWorker struct {
 	ignored       int64           // value of Fold.Ignored included in the metric
 	countedSizes  [len(kinds)]int // of the kinds of entries, as included in the metric
 	overdue       lastOverdueMessage
-	causes        alertCauses
+	triggers      alertTriggers
 	rebuild       *rebuildRun // nil: none is running
 }
 
@@ -72,8 +72,8 @@ func (w *partitionWorker) loadFigures(ctx context.Context) error {
 	began := time.Now()
 	var v *topicView
 	err := w.retry(ctx, "reading the figures", func() (err error) {
-		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newTopicView() },
-			func(r *kafka.Record) { v.applyRecord(r) })
+		w.next, err = w.deps.LogReader.ScanCompacted(ctx, event.TopicStats, w.partition, 0,
+			func() { v = newTopicView() }, func(r *kafka.Record) { v.applyRecord(r) })
 		return err
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *partitionWorker) skipLostEvents(ctx context.Context) error {
 // checkEvents returns *kafka.GapError if cc.evt does not continue at the position.
 func (w *partitionWorker) checkEvents(ctx context.Context) error {
 	return w.retry(ctx, "checking the normalized log", func() error {
-		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
+		return w.deps.LogReader.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
 	})
 }
 
@@ -135,7 +135,7 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 	w.metrics.lost.Add(float64(gap.Lost()))
 
 	return w.retry(ctx, "going on behind a gap", func() error {
-		id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
+		id, err := w.deps.LogReader.TopicID(ctx, event.TopicEvents)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (w *partitionWorker) read(ctx context.Context) error {
 		if err := w.writeOverdue(ctx, reader.Idle()); err != nil {
 			return err
 		}
-		if err := w.writeAlertCauses(ctx, reader.Idle()); err != nil {
+		if err := w.writeTriggerEvents(ctx, reader.Idle()); err != nil {
 			return err
 		}
 		if err := w.stepRebuild(ctx); err != nil {
@@ -223,7 +223,7 @@ func (w *partitionWorker) readUntilWriteDue(ctx context.Context, reader kafka.So
 		until = w.repairDueAt
 	}
 
-	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.alertCausesAt(time.Now())} {
+	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.nextTriggerCheck(time.Now())} {
 		if at.Before(until) {
 			until = at
 		}
@@ -410,17 +410,18 @@ func (w *partitionWorker) scanLastRecords(ctx context.Context, from int64, last 
 	behind *bool) (end int64, err error) {
 	err = w.retry(ctx, "checking the figures", func() (err error) {
 		reset := func() { clear(last); *behind = false }
-		end, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, from, reset, func(r *kafka.Record) {
-			if string(r.Key) != state.PositionKey {
-				last[string(r.Key)] = append([]byte(nil), r.Value...)
-				return
-			}
+		end, err = w.deps.LogReader.ScanCompacted(ctx, event.TopicStats, w.partition, from, reset,
+			func(r *kafka.Record) {
+				if string(r.Key) != state.PositionKey {
+					last[string(r.Key)] = append([]byte(nil), r.Value...)
+					return
+				}
 
-			p, err := state.ParseRecord(state.PositionKey, r.Value, nil)
-			if err == nil && p.Position.EventID > w.position.EventID {
-				*behind = true
-			}
-		})
+				p, err := state.ParseRecord(state.PositionKey, r.Value, nil)
+				if err == nil && p.Position.EventID > w.position.EventID {
+					*behind = true
+				}
+			})
 
 		return err
 	})

@@ -19,12 +19,12 @@ const group = "trunkline-stats"
 
 // Deps holds the dependencies of a processor.
 type Deps struct {
-	Log      kafka.Log
-	Producer Producer
-	Accounts Accounts
-	Configs  *QueueConfigs
-	Rebuilds Rebuilds // nil: no rebuilds
-	Feeds    Feeds    // nil: no alerts of feeds
+	LogReader kafka.Log
+	Producer  Producer
+	Accounts  Accounts
+	Configs   *QueueConfigs
+	Rebuilds  Rebuilds // nil: no rebuilds
+	Feeds     Feeds    // nil: no alerts of feeds
 }
 
 // Producer writes to cc.stats and cc.raw.
@@ -59,7 +59,7 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if err := setting.Validate("stats", settings); err != nil {
 		return nil, err
 	}
-	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
+	if deps.LogReader == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
 		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
 
@@ -92,7 +92,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	if p.feeds != nil {
 		watching.Go(func() { p.feeds.run(ending) })
 	}
-	if err := p.deps.Log.Work(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicEvents}},
+	if err := p.deps.LogReader.Work(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicEvents}},
 		p.runPartition); err != nil {
 		return fmt.Errorf("computing figures: %w", err)
 	}

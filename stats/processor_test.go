@@ -44,7 +44,7 @@ func produceEvents(t testing.TB, c *kafka.Cluster, events []state.Event) {
 // start runs a processor until stop is called.
 func start(t testing.TB, c *kafka.Cluster) (stop func()) {
 	t.Helper()
-	return startWith(t, c, Deps{Log: kafka.NewLog(c)})
+	return startWith(t, c, Deps{LogReader: kafka.NewLog(c)})
 }
 
 // startWith does the same with a log, and with requests to fold figures again.
@@ -176,7 +176,8 @@ func newWorker(t testing.TB, c *kafka.Cluster) *partitionWorker {
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
 	p, err := New(DefaultSettings(),
-		Deps{Log: kafka.NewLog(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)},
+		Deps{LogReader: kafka.NewLog(c), Producer: producer, Accounts: everyAccount{},
+			Configs: NewQueueConfigs(c, producer)},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,8 @@ const (
 	// as clocks differ by less than the remaining minute.
 	configLead = state.MaxClockSkew + 2*configAge
 	configAge  = time.Minute
-	// configGrid divides the starts of intervals of every length.
-	configGrid = 15 * time.Minute
+	// Every interval, whatever its length, begins at a multiple of intervalGrid.
+	intervalGrid = 15 * time.Minute
 )
 
 // DefaultQueueConfig returns the configuration of an account without one.
@@ -271,7 +271,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 		}
 
 		// On the grid, so that it is the start of an interval, whatever stats.interval is.
-		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
+		from := time.Now().Add(configLead + intervalGrid - time.Second).Truncate(intervalGrid).Unix()
 		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom),
 			QueueConfig: config}
 		tag = v.tag()

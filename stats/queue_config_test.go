@@ -44,7 +44,7 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 	}
 
 	from := other.versions["acme"][0].EffectiveFrom
-	if from%900 != 0 || from < began.Add(configLead).Unix() || from > time.Now().Add(configLead+configGrid).Unix() {
+	if from%900 != 0 || from < began.Add(configLead).Unix() || from > time.Now().Add(configLead+intervalGrid).Unix() {
 		t.Errorf("in force from %d", from)
 	}
 

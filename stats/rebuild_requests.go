@@ -2,13 +2,10 @@ package stats
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"trunkline/event"
-	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
 
@@ -39,48 +36,6 @@ type Rebuilds interface {
 	// Update stores the progress of a rebuild. It does nothing if the rebuild is not
 	// open or another one was requested since.
 	Update(ctx context.Context, r Rebuild) error
-}
-
-// LogStart is the beginning of a partition of cc.evt.
-type LogStart struct {
-	First, Next int64     // offsets of the first record and of the next one
-	Time        time.Time // of the first event; zero when there is none
-}
-
-// FindLogStart returns the beginning of a partition of cc.evt.
-func FindLogStart(ctx context.Context, log kafka.Log, partition int) (LogStart, error) {
-	first, next, err := log.Offsets(ctx, event.TopicEvents, partition)
-	if err != nil || first == next {
-		return LogStart{First: first, Next: next}, err
-	}
-
-	reader := log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: kafka.AtOffset(first)})
-	defer reader.Close()
-
-	records, err := reader.Read(ctx)
-	if err != nil {
-		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
-	}
-
-	id, err := event.MessageID(records[0].Value)
-	if err != nil {
-		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
-	}
-
-	return LogStart{First: first, Next: next, Time: id.Time()}, nil
-}
-
-// isComplete reports whether no event of the partition was deleted.
-func (s LogStart) isComplete() bool { return s.First == 0 }
-
-// Earliest returns the start of the first interval, Unix seconds, that can be folded
-// again exactly: 0 if the log is whole. If the start of the log was deleted, it is
-// callExpiry later, when all calls of unknown origin have expired.
-func (s LogStart) Earliest() int64 {
-	if s.isComplete() || s.Time.IsZero() {
-		return 0
-	}
-	return s.Time.Add(callExpiry + configGrid - time.Nanosecond).Truncate(configGrid).Unix()
 }
 
 const rebuildPollInterval = time.Second
@@ -153,7 +108,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 }
 
 // setWake sets the function that is called when there is a request for a partition, at once if
-// there is one already; nil: none. It is called with r.mu locked.
+// there is one already; nil: none. r.mu is locked during a call of wake.
 func (r *rebuildRequests) setWake(partition int, wake func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -118,7 +118,7 @@ func (w *partitionWorker) stopRebuild() {
 
 // run folds up to the position of the worker.
 func (r *rebuildRun) run(ctx context.Context) (err error) {
-	r.start, err = FindLogStart(ctx, r.deps.Log, r.partition)
+	r.start, err = FindLogStart(ctx, r.deps.LogReader, r.partition)
 	if err != nil {
 		return err
 	}

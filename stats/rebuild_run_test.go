@@ -159,7 +159,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	}
 
 	requests := askRebuild(0)
-	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
+	stop = startWith(t, c, Deps{LogReader: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone || r.Folded != int64(len(events)) || r.Total != r.Folded {
 		t.Fatalf("%+v", r)
 	}
@@ -228,7 +228,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	damage(t, c)
 
 	requests, slow := askRebuild(0), slowLog{kafka.NewLog(c), make(chan struct{})}
-	stop = startWith(t, c, Deps{Log: slow, Rebuilds: requests})
+	stop = startWith(t, c, Deps{LogReader: slow, Rebuilds: requests})
 	for range 2 { // the first event, and some
 		slow.reads <- struct{}{}
 	}
@@ -238,7 +238,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 		t.Fatal("the rebuild has ended")
 	}
 
-	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
+	stop = startWith(t, c, Deps{LogReader: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}
@@ -306,7 +306,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	}
 
 	refused := askRebuild(begins.Earliest() - 900)
-	stop = startWith(t, c, Deps{Log: log, Rebuilds: refused})
+	stop = startWith(t, c, Deps{LogReader: log, Rebuilds: refused})
 	if r := refused.await(t); r.State != RebuildFailed || !strings.Contains(r.Message, "2026-11-22T09:15:00Z") {
 		t.Errorf("%+v", r)
 	}
@@ -335,7 +335,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	}
 
 	requests := askRebuild(begins.Earliest())
-	stop = startWith(t, c, Deps{Log: log, Rebuilds: requests})
+	stop = startWith(t, c, Deps{LogReader: log, Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}

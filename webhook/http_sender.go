@@ -39,13 +39,13 @@ type requestResult struct {
 
 // Results of a request, as labels.
 const (
-	resultOK         = "ok"
-	resultStatus     = "status"
-	resultRedirect   = "redirect"
-	resultGone       = "gone"
-	resultTimeout    = "timeout"
-	resultAddress    = "address"
-	resultConnection = "connection"
+	resultOK               = "ok"
+	resultStatus           = "status"
+	resultRedirect         = "redirect"
+	resultGone             = "gone"
+	resultTimeout          = "timeout"
+	resultForbiddenAddress = "address" // netguard forbids it
+	resultConnection       = "connection"
 )
 
 // sender sends requests over HTTP. It reuses connections.
@@ -87,28 +87,28 @@ func (s *sender) close() {
 
 // send sends one message to a webhook. When ctx ends, a running request may take
 // finishTimeout more.
-func (s *sender) send(ctx context.Context, h *loadedWebhook, d *delivery) requestResult {
+func (s *sender) send(ctx context.Context, hook *loadedWebhook, d *delivery) requestResult {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	// The deferred call stops the AfterFunc when the request is over.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, cancel) })()
 
-	o := s.post(requestContext, h, d)
-	o.unsent = !o.ok && ctx.Err() != nil
-	if o.unsent {
-		o.message = ""
+	result := s.post(requestContext, hook, d)
+	result.unsent = !result.ok && ctx.Err() != nil
+	if result.unsent {
+		result.message = ""
 	}
-	return o
+	return result
 }
 
-func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) requestResult {
-	request, err := s.request(ctx, h, d)
+func (s *sender) post(ctx context.Context, hook *loadedWebhook, d *delivery) requestResult {
+	request, err := s.request(ctx, hook, d)
 	if err != nil {
 		return resultOfError(ctx, err)
 	}
 
 	client := s.tlsClient
-	if netguard.HTTP.IsPlain(h.URL) {
+	if netguard.HTTP.IsPlain(hook.URL) {
 		client = s.plainClient
 	}
 
@@ -122,13 +122,13 @@ func (s *sender) post(ctx context.Context, h *loadedWebhook, d *delivery) reques
 }
 
 // request builds the signed request.
-func (s *sender) request(ctx context.Context, h *loadedWebhook, d *delivery) (*http.Request, error) {
+func (s *sender) request(ctx context.Context, hook *loadedWebhook, d *delivery) (*http.Request, error) {
 	body, contentType := d.message, "application/json"
-	if h.Format == FormatCloudEvents {
+	if hook.Format == FormatCloudEvents {
 		body, contentType = cloudEvent(d), "application/cloudevents+json; charset=utf-8"
 	}
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("building the request: %w", err)
 	}
@@ -136,7 +136,7 @@ func (s *sender) request(ctx context.Context, h *loadedWebhook, d *delivery) (*h
 	id, timestamp := d.id.String(), strconv.FormatInt(time.Now().Unix(), 10)
 	for name, value := range map[string]string{
 		"Content-Type": contentType, "User-Agent": s.userAgent,
-		"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature(h.key, id, timestamp, body),
+		"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature(hook.key, id, timestamp, body),
 	} {
 		request.Header.Set(name, value)
 	}
@@ -200,7 +200,7 @@ func resultOfError(ctx context.Context, err error) requestResult {
 
 	switch {
 	case errors.As(err, &addressErr):
-		return requestResult{label: resultAddress, message: addressErr.Error()}
+		return requestResult{label: resultForbiddenAddress, message: addressErr.Error()}
 	case ctx.Err() != nil, errors.As(err, &netErr) && netErr.Timeout():
 		return requestResult{label: resultTimeout, message: "the receiver did not answer in time"}
 	case errors.As(err, &dnsErr):

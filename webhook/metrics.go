@@ -31,7 +31,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lost: f.Counter("trunkline_webhook_lost_records_total",
 			"Records of cc.evt that were deleted, cut off or damaged before they were read for webhooks."),
 	}
-	metric.Init(m.requests, resultOK, resultStatus, resultRedirect, resultGone, resultTimeout, resultAddress,
+	metric.Init(m.requests, resultOK, resultStatus, resultRedirect, resultGone, resultTimeout, resultForbiddenAddress,
 		resultConnection)
 
 	return m

@@ -18,13 +18,13 @@ var migrations embed.FS
 
 // Deps are the dependencies of a Service.
 type Deps struct {
-	DB      *sqldb.DB
-	Keys    *masterkey.Keyring
-	Audit   *audit.Log
-	Filters FilterChecker  // nil in CLI commands, which create and update nothing
-	Log     kafka.Log      // nil in CLI commands
-	Version string         // of Trunkline, for User-Agent
-	Roots   *x509.CertPool // CAs of receivers' certificates; nil for those of the system
+	DB        *sqldb.DB
+	Keys      *masterkey.Keyring
+	Audit     *audit.Log
+	Filters   FilterChecker  // nil in CLI commands, which create and update nothing
+	LogReader kafka.Log      // nil in CLI commands
+	Version   string         // of Trunkline, for User-Agent
+	Roots     *x509.CertPool // CAs of receivers' certificates; nil for those of the system
 }
 
 // Service stores the webhooks of all accounts. It is safe for concurrent use.
@@ -57,7 +57,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	}
 
 	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters,
-		events: deps.Log, positions: positions,
+		events: deps.LogReader, positions: positions,
 		version: deps.Version, roots: deps.Roots}
 
 	return s, s.Secrets().Require(ctx)

@@ -106,7 +106,7 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 	}
 
 	e.service, err = New(t.Context(), settings,
-		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, Log: e.topic, Version: "test",
+		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, LogReader: e.topic, Version: "test",
 			Roots: e.roots})
 	must(t, err)
 

@@ -38,8 +38,9 @@ type report struct {
 		ConnectMicros      float64            `json:"cpu_us_per_handshake"`
 	} `json:"server_usage"`
 
-	ServerPID       string  `json:"-"` // "" of a floor
-	RestCPU, RestMB float64 `json:"-"` // % of a core, resident MB
+	ServerPID      string  `json:"-"` // "" of a floor
+	RestCPUPercent float64 `json:"-"` // of one core, on average
+	RestMB         float64 `json:"-"` // resident
 }
 
 // allMicros is the CPU of all processes for a delivery, in microseconds; serverMicros of one alone.
@@ -89,7 +90,7 @@ func (m *machine) run(ctx context.Context, s scenario, build string) (r report, 
 
 	pids := servers.pids()
 	if s.idle {
-		time.Sleep(restBefore)
+		time.Sleep(restUnmeasured)
 		pids = pids[len(pids)-1:]
 	}
 

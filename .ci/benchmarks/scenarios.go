@@ -132,7 +132,7 @@ func scenarios() []scenario {
 		{name: "rest", load: "`serve` on the embedded default, nothing connected", rest: true,
 			builds: []string{ours, old},
 			figures: []figure{
-				{"% of a core", func(r report) float64 { return r.RestCPU }, []goal{{limit: 0.5}}},
+				{"% of a core", func(r report) float64 { return r.RestCPUPercent }, []goal{{limit: 0.5}}},
 				{"MB", func(r report) float64 { return r.RestMB }, []goal{{limit: 60}}},
 			}},
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// atRest measures one server on the embedded default without connections.
+// atRest measures one server on the embedded default without connections. build is a key of machine.programs.
 func (s *servers) atRest(ctx context.Context, build string) (r report, err error) {
 	err = s.makeFolder()
 	if err != nil {
@@ -33,13 +33,13 @@ func (s *servers) atRest(ctx context.Context, build string) (r report, err error
 	}
 
 	pid := s.processes[0].Process.Pid
-	time.Sleep(restBefore)
+	time.Sleep(restUnmeasured)
 	before, err := cpuTicks(pid)
 	if err != nil {
 		return r, err
 	}
 
-	time.Sleep(restFor)
+	time.Sleep(restMeasured)
 	after, err := cpuTicks(pid)
 	if err != nil {
 		return r, err
@@ -51,7 +51,7 @@ func (s *servers) atRest(ctx context.Context, build string) (r report, err error
 	}
 
 	pages, err := strconv.ParseFloat(strings.Fields(string(statm))[1], 64)
-	r.RestCPU = (after - before) / restFor.Seconds() // ticks are hundredths of a second
+	r.RestCPUPercent = (after - before) / restMeasured.Seconds() // ticks are hundredths of a second
 	r.RestMB = pages * float64(os.Getpagesize()) / 1e6
 	return r, err
 }

@@ -27,7 +27,7 @@ import (
 // machine has the programs that are measured.
 type machine struct {
 	work         string            // folder of this run
-	programs     map[string]string // by build
+	programs     map[string]string // by build: ours, old or centrifugo
 	benchProgram string
 }
 
@@ -183,10 +183,10 @@ func (s *servers) startCentrifugo(ctx context.Context, redisPort string) error {
 	return awaitOK(ctx, s.url+"/health")
 }
 
-// The time of a server at rest that is not measured, and that is.
+// The time of a server at rest that is not measured, and then that is.
 const (
-	restBefore = 15 * time.Second
-	restFor    = 30 * time.Second
+	restUnmeasured = 15 * time.Second
+	restMeasured   = 30 * time.Second
 )
 
 // makeFolder makes the folder of a run, in memory where that is possible.

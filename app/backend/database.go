@@ -15,7 +15,7 @@ import (
 
 // OpenDatabase opens PostgreSQL, or SQLite in the data directory.
 func OpenDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
-	cfg := sqldb.Config{URL: string(s.Database.URL), CurrentURL: s.SecretReader("database.url"), Path: databaseFile(s),
+	cfg := sqldb.Config{URL: string(s.Database.URL), ReadURL: s.SecretReader("database.url"), Path: databaseFile(s),
 		Log: log}
 	db, err := sqldb.Open(ctx, cfg)
 	if err != nil {

@@ -33,7 +33,7 @@ func Recordings(s *settings.Settings, log *slog.Logger) (store recording.Store, 
 		return nil, nil, err
 	}
 
-	cfg.SpoolDir, cfg.CurrentURL = s.DataDir, s.SecretReader("recordings.url")
+	cfg.SpoolDir, cfg.ReadURL = s.DataDir, s.SecretReader("recordings.url")
 	bucket, err := recording.NewS3(cfg)
 	if err != nil {
 		return nil, nil, err

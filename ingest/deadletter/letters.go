@@ -25,9 +25,9 @@ const (
 
 // Deps has the dependencies of Letters.
 type Deps struct {
-	Log      *kafka.Cluster // to read cc.dead
-	Producer *kafka.Producer
-	Feeds    []feed.Config
+	LogReader *kafka.Cluster // to read cc.dead
+	Producer  *kafka.Producer
+	Feeds     []feed.Config
 	// WithDirectory runs work on the directory's accounts. It is called only to send back records
 	// that a feed has sent.
 	WithDirectory func(ctx context.Context, work func(feed.Directory) error) error
@@ -175,7 +175,7 @@ func checkTopic(l *Letter, outcome Outcome, topic string) error {
 
 // checkOpen returns fault.KindConflict for a letter that is settled already.
 func (s *Letters) checkOpen(ctx context.Context, position event.Position) error {
-	_, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
+	_, next, err := s.deps.LogReader.Offsets(ctx, event.TopicDead, position.Partition)
 	if err != nil {
 		return err
 	}

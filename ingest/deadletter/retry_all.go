@@ -25,7 +25,7 @@ func (s *Letters) RetryAll(ctx context.Context, topics []string,
 
 	ends := make([]int64, partitions)
 	for n := range ends {
-		_, ends[n], err = s.deps.Log.Offsets(ctx, event.TopicDead, n)
+		_, ends[n], err = s.deps.LogReader.Offsets(ctx, event.TopicDead, n)
 		if err != nil {
 			return 0, err
 		}
@@ -60,7 +60,7 @@ func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64,
 	defer run.cancel(nil)
 
 	group := kafka.GroupConfig{Group: retryGroup(topic), Topics: []string{event.TopicDead}}
-	err = s.deps.Log.RunGroup(ctx, group, run.retryPartition)
+	err = s.deps.LogReader.RunGroup(ctx, group, run.retryPartition)
 	cause := context.Cause(ctx)
 	if err == nil && cause != errAllSent {
 		err = cause
@@ -105,7 +105,7 @@ func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assig
 // sendPartition sends one partition's letters from where the group has committed, and commits. After the last
 // partition it ends the group.
 func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assignment) error {
-	first, _, err := t.deps.Log.Offsets(ctx, event.TopicDead, assignment.Partition)
+	first, _, err := t.deps.LogReader.Offsets(ctx, event.TopicDead, assignment.Partition)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (s *Letters) eachPartition(ctx context.Context, work func(partition int, fi
 	}
 
 	for partition := range partitions {
-		first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, partition)
+		first, next, err := s.deps.LogReader.Offsets(ctx, event.TopicDead, partition)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *Letters) eachPartition(ctx context.Context, work func(partition int, fi
 
 // partitions returns the number of partitions of cc.dead; 0 if the topic does not exist yet.
 func (s *Letters) partitions(ctx context.Context) (int, error) {
-	n, err := s.deps.Log.Partitions(ctx, event.TopicDead)
+	n, err := s.deps.LogReader.Partitions(ctx, event.TopicDead)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return 0, nil
 	}
@@ -46,7 +46,7 @@ func (s *Letters) partitions(ctx context.Context) (int, error) {
 
 // scan calls each for the records of a partition of cc.dead with offsets in [from, to), in order.
 func (s *Letters) scan(ctx context.Context, partition int, from, to int64, each func(*kafka.Record)) error {
-	if err := s.deps.Log.Scan(ctx, event.TopicDead, partition, from, to, each); err != nil {
+	if err := s.deps.LogReader.Scan(ctx, event.TopicDead, partition, from, to, each); err != nil {
 		return fmt.Errorf("reading dead letters: %w", err)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (s *Letters) scan(ctx context.Context, partition int, from, to int64, each 
 // scanOpen calls each for the letters with offsets in [from, to) that were open when it was called.
 func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, each func(*Letter)) error {
 	// Settlements come after their letters: those behind to count too.
-	_, end, err := s.deps.Log.Offsets(ctx, event.TopicDead, partition)
+	_, end, err := s.deps.LogReader.Offsets(ctx, event.TopicDead, partition)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 		return nil, noLetterAt(position)
 	}
 
-	first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
+	first, next, err := s.deps.LogReader.Offsets(ctx, event.TopicDead, position.Partition)
 	if err != nil {
 		return nil, err
 	}

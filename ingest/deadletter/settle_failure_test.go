@@ -46,7 +46,7 @@ func TestNothingIsKeptAfterLettersCouldNotBeSettled(t *testing.T) {
 	}
 
 	seen := 0
-	letters := New(Deps{Log: cluster, Producer: producer}) // which is closed
+	letters := New(Deps{LogReader: cluster, Producer: producer}) // which is closed
 	settled, err := letters.SettleOpen(t.Context(), Discarded, Filter{Sees: func(*Letter) bool {
 		seen++
 		return true

@@ -28,10 +28,10 @@ type ServiceDeps struct {
 	Directory Directory
 	Platform  Constructor // of the platform of each feed, by its kind
 	Producer  Producer
-	Log       Log             // the topics that a resync reads
+	LogReader Log             // of the topics that a resync reads
 	Tracer    *tracing.Tracer // nil disables tracing
 	Metrics   prometheus.Registerer
-	Logger    *slog.Logger
+	Log       *slog.Logger
 }
 
 // Log reads topics. *kafka.Cluster implements it.
@@ -57,7 +57,7 @@ type Service struct {
 // NewService opens the spools and creates the platforms. It opens no
 // connection.
 func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
-	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Logger)
+	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Log)
 	recoverer.InitMetrics(panicPlace)
 	s := &Service{}
 
@@ -74,7 +74,7 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 
 func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics,
 	recoverer *panics.Recoverer) (*runner, error) {
-	logger := deps.Logger.With("feed", feedConfig.Name)
+	logger := deps.Log.With("feed", feedConfig.Name)
 	accounts := NewAccounts(feedConfig, deps.Directory)
 	platform, err := deps.Platform(feedConfig, Deps{
 		Accounts: accounts, Metrics: deps.Metrics, Log: logger, Panics: recoverer,
@@ -87,7 +87,7 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 		onDropped: func(records int) { metrics.dropped.add(uint64(records)) }}
 	r := &runner{
 		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
-		kafka: deps.Log, output: out,
+		kafka: deps.LogReader, output: out,
 		metrics: metrics, recoverer: recoverer,
 		ownRun: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
 		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{},

@@ -142,7 +142,7 @@ func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *
 	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name},
 		ServiceDeps{
 			Store: store, Directory: fakeDirectory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
-			Producer: mortal, Log: mortal, Metrics: prometheus.NewRegistry(), Logger: log,
+			Producer: mortal, LogReader: mortal, Metrics: prometheus.NewRegistry(), Log: log,
 		})
 	if err != nil {
 		t.Fatal(err)

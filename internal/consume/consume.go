@@ -36,7 +36,7 @@ const maxStores = 4
 
 // Config describes a consumer.
 type Config struct {
-	Log       kafka.Log
+	LogReader kafka.Log
 	Topic     string
 	Group     string
 	Compacted bool // the topic is
@@ -91,7 +91,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		beside.Go(func() { run(besideCtx) })
 	}
 
-	err := c.Log.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
+	err := c.LogReader.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", c.Topic, err)
 	}
@@ -151,7 +151,7 @@ func (w *worker) process(ctx context.Context) error {
 		return err
 	}
 
-	source := w.Log.Read(kafka.ReaderConfig{Topic: w.Config.Topic, Partition: w.Partition, From: from,
+	source := w.LogReader.Read(kafka.ReaderConfig{Topic: w.Config.Topic, Partition: w.Partition, From: from,
 		Compacted: w.Compacted})
 	defer source.Close()
 
@@ -185,7 +185,7 @@ func (w *worker) process(ctx context.Context) error {
 
 // takeOver reads the position in the database, checks it against the log, and returns where to read.
 func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err error) {
-	first, _, err := w.Log.Offsets(ctx, w.Config.Topic, w.Partition)
+	first, _, err := w.LogReader.Offsets(ctx, w.Config.Topic, w.Partition)
 	if err != nil {
 		return from, err
 	}
@@ -201,14 +201,14 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 	from = w.position.LogPosition
 	// Fixed before the first read, so that a topic created again during the first batch is noticed.
 	if from.TopicID.IsZero() {
-		from.TopicID, err = w.Log.TopicID(ctx, w.Config.Topic)
+		from.TopicID, err = w.LogReader.TopicID(ctx, w.Config.Topic)
 	}
 
 	return from, err
 }
 
 func (w *worker) checkPosition(ctx context.Context) error {
-	return w.Log.CheckPosition(ctx, w.Config.Topic, w.Partition, w.position.LogPosition)
+	return w.LogReader.CheckPosition(ctx, w.Config.Topic, w.Partition, w.position.LogPosition)
 }
 
 // checkEpoch checks, before the first batch of another leader epoch is stored, that the new leader has the records

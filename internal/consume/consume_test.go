@@ -51,7 +51,7 @@ func openStore(t *testing.T, at sqldb.Config) *testStore {
 func (s *testStore) start(log kafka.Log) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	c := New(Config{Log: log, Topic: testTopic, Group: "g", Positions: s.positions,
+	c := New(Config{LogReader: log, Topic: testTopic, Group: "g", Positions: s.positions,
 		Limits:   Limits{Records: 50, Bytes: 1 << 20, Time: time.Millisecond},
 		NewBatch: func(int) Batch { return &testBatch{db: s.db} },
 		Waits:    func(int, string, error, time.Duration) {},

@@ -61,7 +61,7 @@ func TestApacheKafkaCluster(t *testing.T) {
 // goes. Nothing may be lost, moved, or there twice.
 func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	const partitions, writers = 3, 6
-	c := s.topic(t, partitions)
+	c := s.openWithTopic(t, partitions)
 	p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: time.Minute})
 	stop := make(chan struct{})
 	counts := make([]atomic.Int64, writers)

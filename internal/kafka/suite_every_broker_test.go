@@ -74,7 +74,7 @@ func suite(t *testing.T, s service) {
 		{"an absent topic is not found", absentTopic},
 		{"what is produced is read back whole", roundTrip},
 		{"concurrent producers keep their order", order},
-		{"keys go where the Java client puts them", keys},
+		{"keys go where the Java client puts them", keyPartitions},
 		{"a record too large is refused before anything is sent", recordTooLarge},
 		{"records that fit their topic are stored beside one that does not", topicLimit},
 		{"a produce whose answer is lost is written once", lostAnswer},
@@ -117,7 +117,8 @@ func (s service) open(t testing.TB) *kafka.Cluster {
 	return c
 }
 
-func (s service) topic(t testing.TB, partitions int) *kafka.Cluster {
+// openWithTopic gives a cluster that has the topic t.
+func (s service) openWithTopic(t testing.TB, partitions int) *kafka.Cluster {
 	t.Helper()
 	c := s.open(t)
 	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions,
@@ -143,6 +144,7 @@ func produce(t testing.TB, c *kafka.Cluster, records ...kafka.Record) {
 	}
 }
 
+// numbered returns n records of topic t whose values are the numbers from a first one on.
 func numbered(partition, from, n int) []kafka.Record {
 	records := make([]kafka.Record, n)
 	for i := range records {
@@ -191,7 +193,7 @@ func absentTopic(t *testing.T, s service) {
 }
 
 func recordTooLarge(t *testing.T, s service) {
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 
@@ -252,7 +254,7 @@ func topicLimit(t *testing.T, s service) {
 }
 
 func outside(t *testing.T, s service) {
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	for _, offset := range []int64{-1, 11, 1000} {
 		r := c.NewReader("t", 0, offset)
@@ -268,7 +270,7 @@ func outside(t *testing.T, s service) {
 }
 
 func byTime(t *testing.T, s service) {
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	base := time.Now().Truncate(time.Millisecond).Add(-time.Minute)
 
 	records := numbered(0, 0, 10)
@@ -291,7 +293,7 @@ func byTime(t *testing.T, s service) {
 }
 
 func lastRecord(t *testing.T, s service) {
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	if last, err := c.LastRecord(t.Context(), "t", 0); last != nil || err != nil {
 		t.Errorf("of an empty partition: %v, %v", last, err)
 	}

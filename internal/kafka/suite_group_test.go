@@ -120,7 +120,7 @@ func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assi
 }
 
 func groupResumes(t *testing.T, s service) {
-	c := s.topic(t, 2)
+	c := s.openWithTopic(t, 2)
 	produce(t, c, append(numbered(0, 0, 50), numbered(1, 50, 50)...)...)
 	first := newCollector()
 	leave := join(t, c, first.work(c), "t")
@@ -139,7 +139,7 @@ func groupResumes(t *testing.T, s service) {
 }
 
 func groupShares(t *testing.T, s service) {
-	c := s.topic(t, 4)
+	c := s.openWithTopic(t, 4)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")
 	k.await(t, "the first member's partitions", func() bool { return len(k.began) == 4 })
@@ -191,7 +191,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 func workRestarts(t *testing.T, s service) {
-	c := s.topic(t, 2)
+	c := s.openWithTopic(t, 2)
 	produce(t, c, append(numbered(0, 0, 10), numbered(1, 10, 10)...)...)
 	k := newCollector()
 

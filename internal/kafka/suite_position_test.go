@@ -64,7 +64,7 @@ func wantGap(t *testing.T, err error, kind kafka.GapKind, resume int64) {
 }
 
 func positions(t *testing.T, s service) {
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	at := lastPosition(t, c)
 	if at.Offset != 10 || at.LeaderEpoch < 0 {
@@ -119,7 +119,7 @@ func positionsSurviveRestart(t *testing.T, s service) {
 		t.Skip("this Kafka belongs to everybody")
 	}
 
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	before := lastPosition(t, c)
 	s.restart(t)
@@ -145,7 +145,7 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 	}
 
 	s.config.TopicPrefix = fmt.Sprintf("recreated%d.", time.Now().UnixNano())
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	before := lastPosition(t, c)
 	r := c.NewReader("t", 0, 0)

@@ -17,7 +17,7 @@ import (
 )
 
 func roundTrip(t *testing.T, s service) {
-	c := s.topic(t, 3)
+	c := s.openWithTopic(t, 3)
 	at := time.Now().Truncate(time.Millisecond)
 	sent := []kafka.Record{
 		{Topic: "t", Partition: 2, Time: at, Key: []byte("k"), Value: []byte("v"), Headers: []kafka.Header{
@@ -71,7 +71,7 @@ func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, 
 
 func order(t *testing.T, s service) {
 	const producers, calls, perCall = 8, 40, 5
-	c := s.topic(t, 2)
+	c := s.openWithTopic(t, 2)
 	p := c.NewProducer(kafka.ProducerConfig{BatchBytes: 4 << 10, MaxBytes: 64 << 10})
 	var wg sync.WaitGroup
 
@@ -118,8 +118,8 @@ func order(t *testing.T, s service) {
 	}
 }
 
-func keys(t *testing.T, s service) {
-	c := s.topic(t, 7)
+func keyPartitions(t *testing.T, s service) {
+	c := s.openWithTopic(t, 7)
 	want := map[string]int{}
 	var records []kafka.Record
 
@@ -158,8 +158,8 @@ type connBreaker struct {
 
 func (c *connBreaker) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	const produceKey = 0
-	if len(p) > 6 && p[4] == 0 && p[5] == produceKey && c.cuts.Add(-1) >= 0 {
+	const produceAPIKey = 0
+	if len(p) > 6 && p[4] == 0 && p[5] == produceAPIKey && c.cuts.Add(-1) >= 0 {
 		c.cut = true
 	}
 	return n, err
@@ -189,7 +189,7 @@ func lostAnswer(t *testing.T, s service) {
 		return &connBreaker{Conn: conn, cuts: &cuts}, nil
 	}
 
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 
 	const n = 20
@@ -220,7 +220,7 @@ func restarts(t *testing.T, s service) {
 		t.Skip("this broker is not ours to restart")
 	}
 
-	c := s.topic(t, 1)
+	c := s.openWithTopic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 
 	const n = 300
@@ -277,7 +277,7 @@ func restarts(t *testing.T, s service) {
 }
 
 func producedOffsets(t *testing.T, s service) {
-	c := s.topic(t, 2)
+	c := s.openWithTopic(t, 2)
 	one, two := c.NewProducer(kafka.ProducerConfig{}), c.NewProducer(kafka.ProducerConfig{BatchBytes: 2000})
 	for _, step := range []struct {
 		by      *kafka.Producer

@@ -9,7 +9,7 @@ type Class string
 // The classes. Guard rejects all but ClassPublic.
 const (
 	ClassPublic      Class = "public"
-	ClassPlain       Class = "plain"       // not loopback, but a URL without TLS
+	ClassNotLoopback Class = "plain"       // and the URL, without TLS, may lead to loopback alone
 	ClassUnknown     Class = "unknown"     // not a valid address
 	ClassUnspecified Class = "unspecified" // this machine, on many systems
 	ClassLoopback    Class = "loopback"
@@ -22,7 +22,9 @@ const (
 )
 
 // specialNetworks lists the networks that are not public, narrower ones before wider ones
-// (IANA's special-purpose registries, and the clouds' documentation).
+// (IANA's special-purpose registries, and the clouds' documentation). Those of IPv6 that are public are
+// here too, because the rest of IPv6 is reserved. Of embeddingNetworks, ClassPublic says only that the
+// network itself is not rejected: Guard.Check then looks at the embedded IPv4 address.
 var specialNetworks = []struct {
 	network netip.Prefix
 	class   Class

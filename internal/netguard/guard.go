@@ -57,7 +57,7 @@ func (g Guard) Check(address netip.Addr) error {
 	// Before the class decides: the operator may allow networks that are rejected by default.
 	if slices.ContainsFunc(g.Allow, allowed) {
 		if g.LoopbackOnly && class != ClassLoopback {
-			return &AddressError{ClassPlain, g.Setting}
+			return &AddressError{ClassNotLoopback, g.Setting}
 		}
 		return nil
 	}
@@ -67,7 +67,7 @@ func (g Guard) Check(address netip.Addr) error {
 		class = classOf(ipv4)
 	}
 	if class == ClassPublic && g.LoopbackOnly {
-		class = ClassPlain
+		class = ClassNotLoopback
 	}
 	if class != ClassPublic {
 		return &AddressError{class, g.Setting}
@@ -85,7 +85,7 @@ type AddressError struct {
 }
 
 func (e *AddressError) Error() string {
-	if e.Class == ClassPlain {
+	if e.Class == ClassNotLoopback {
 		return "without TLS only loopback addresses in " + e.Setting + " are reached"
 	}
 	return fmt.Sprintf("the host leads to an address that is not public (%s), and %s does not have it", e.Class,

@@ -96,10 +96,10 @@ func (q *NodeQuestion) Next(ctx context.Context, answer any) error {
 // Listen calls hear with each message of a channel, one after the other, until ctx ends. While Redis is
 // away there are none; go-redis subscribes again when it is back.
 func Listen(ctx context.Context, client redis.UniversalClient, channel string, hear func(payload []byte)) {
-	heard := client.Subscribe(ctx, channel)
-	defer func() { _ = heard.Close() }()
+	subscription := client.Subscribe(ctx, channel)
+	defer func() { _ = subscription.Close() }()
 
-	incoming := heard.Channel()
+	incoming := subscription.Channel()
 	for {
 		select {
 		case <-ctx.Done():

@@ -38,9 +38,9 @@ func openPostgres(cfg Config) (*DB, error) {
 	}
 
 	var options []stdlib.OptionOpenDB
-	if cfg.CurrentURL != nil {
+	if cfg.ReadURL != nil {
 		options = append(options, stdlib.OptionBeforeConnect(func(_ context.Context, conn *pgx.ConnConfig) error {
-			return useURL(conn, cfg.CurrentURL)
+			return useURL(conn, cfg.ReadURL)
 		}))
 	}
 

@@ -50,7 +50,7 @@ func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
 	})
 
 	current, unreadable := withPassword("old"), error(nil)
-	db := openDB(t, Config{URL: current, CurrentURL: func() (string, error) { return current, unreadable }})
+	db := openDB(t, Config{URL: current, ReadURL: func() (string, error) { return current, unreadable }})
 	db.SetMaxIdleConns(0) // each statement connects
 
 	mustExec(t, owner, `ALTER ROLE `+role+` PASSWORD 'new'`)

@@ -19,9 +19,9 @@ type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
 	Path string // the SQLite file; its folder is created if missing
 
-	// CurrentURL returns the URL as it is now, for each connection to PostgreSQL that is opened; nil:
+	// ReadURL returns the URL as it is now, for each connection to PostgreSQL that is opened; nil:
 	// URL does not change.
-	CurrentURL func() (string, error)
+	ReadURL func() (string, error)
 
 	Log *slog.Logger // logs migrations and waits; nil: no log
 

@@ -10,7 +10,7 @@ import (
 type metrics struct {
 	withoutTable prometheus.Counter // comparisons for which the switch did not list its channels
 
-	sessionsPerSecond prometheus.Gauge
+	sessionsPerSecond prometheus.Gauge // the switch's limit, as configured there; 0: unknown
 	queued            prometheus.Gauge
 	queueSeconds      prometheus.Histogram
 	queueRefused      prometheus.Counter

@@ -18,6 +18,7 @@ import (
 
 	"trunkline/origination"
 	"trunkline/telephony/sip"
+	"trunkline/telephony/sip/siptest"
 )
 
 // baresip is a phone from Debian.
@@ -34,7 +35,7 @@ type baresip struct {
 // that the route has.
 func newBaresip(t *testing.T, port int, user, answer string, hz float64, codecs, transport string) *baresip {
 	t.Helper()
-	b := &baresip{t: t, folder: t.TempDir(), events: make(chan map[string]any, 1000)}
+	b := &baresip{t: t, folder: siptest.BaresipFolder(t), events: make(chan map[string]any, 1000)}
 	tone := filepath.Join(b.folder, "tone.wav")
 	must(t, os.WriteFile(tone, wav(hz), 0o600))
 	must(t, os.Mkdir(filepath.Join(b.folder, "rec"), 0o700))

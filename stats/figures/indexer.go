@@ -18,7 +18,7 @@ var limits = consume.Limits{Records: 5000, Bytes: 16 << 20, Time: 300 * time.Mil
 // NewIndexer returns the consumer that writes the rows, alerts and abandoned calls of cc.stats to the database; zones
 // returns the time zone of each account. Several may run concurrently.
 func NewIndexer(s *Store, topics kafka.Log, zones func() map[string]*time.Location) *consume.Consumer {
-	return consume.New(consume.Config{Log: topics, Topic: event.TopicStats, Group: group, Compacted: true,
+	return consume.New(consume.Config{LogReader: topics, Topic: event.TopicStats, Group: group, Compacted: true,
 		Positions: s.positions, Limits: limits, Delay: s.metrics.delay,
 		Beside:   []func(context.Context){s.runRetention, func(ctx context.Context) { s.runDays(ctx, zones) }},
 		NewBatch: func(partition int) consume.Batch { return &batch{tables: s, partition: partition} },

@@ -103,7 +103,7 @@ func (n *Negotiator) Answer(offer *SDP, prefer ...Codec) (*SDP, NegotiatedMedia,
 		codecs = append(codecs, events)
 	}
 
-	ours := n.newSDP(codecs, offer.Direction.answerDirection(), encryption, offer.audioIndex, offer.rejectedStreams)
+	ours := n.newSDP(codecs, offer.Direction.answerDirection(), encryption, offer.audioIndex, offer.rejectedByLine)
 	return ours, agreed, nil
 }
 
@@ -175,7 +175,7 @@ func (n *Negotiator) newSDP(codecs []Codec, direction Direction, encryption medi
 	next := SDP{
 		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
 		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto,
-		audioIndex: audioIndex, rejectedStreams: rejected,
+		audioIndex: audioIndex, rejectedByLine: rejected,
 	}
 	if n.lastSent.Codecs != nil &&
 		(direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) ||

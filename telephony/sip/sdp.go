@@ -55,8 +55,8 @@ type SDP struct {
 	// description of plain RTP may have some too: the other side may then choose SRTP.
 	Crypto []srtp.Attribute
 
-	audioIndex      int // index of the audio among the media lines
-	rejectedStreams []rejectedMedia
+	audioIndex     int // index of the audio among the media lines
+	rejectedByLine []rejectedMedia // by index of the media line; nil at audioIndex
 }
 
 // rejectedMedia is a rejected media line; nil stands for the audio line.
@@ -89,14 +89,14 @@ func ParseSDP(body []byte) (*SDP, error) {
 	for i, media := range d.MediaDescriptions {
 		if s.audioIndex < 0 && isAudio(media) {
 			s.audioIndex = i
-			s.rejectedStreams = append(s.rejectedStreams, nil)
+			s.rejectedByLine = append(s.rejectedByLine, nil)
 			if err := s.readAudio(&d, media); err != nil {
 				return nil, err
 			}
 			continue
 		}
 
-		s.rejectedStreams = append(s.rejectedStreams, rejectMedia(media))
+		s.rejectedByLine = append(s.rejectedByLine, rejectMedia(media))
 	}
 
 	if s.audioIndex < 0 {

@@ -22,12 +22,12 @@ func (s *SDP) Bytes() ([]byte, error) {
 		TimeDescriptions: []sdp.TimeDescription{{}},
 	}
 
-	for i := range max(len(s.rejectedStreams), s.audioIndex+1) {
+	for i := range max(len(s.rejectedByLine), s.audioIndex+1) {
 		if i == s.audioIndex {
 			d.MediaDescriptions = append(d.MediaDescriptions, s.audioMedia())
 			continue
 		}
-		d.MediaDescriptions = append(d.MediaDescriptions, s.rejectedStreams[i])
+		d.MediaDescriptions = append(d.MediaDescriptions, s.rejectedByLine[i])
 	}
 
 	body, err := d.Marshal()

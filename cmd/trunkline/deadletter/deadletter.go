@@ -36,7 +36,7 @@ func withLetters(ctx context.Context, p *cli.Program, work func(*deadletter.Lett
 		}()
 
 		return work(deadletter.New(deadletter.Deps{
-			Log: cluster, Producer: producer, Feeds: s.Feeds,
+			LogReader: cluster, Producer: producer, Feeds: s.Feeds,
 			WithDirectory: func(ctx context.Context, work func(feed.Directory) error) error {
 				return p.WithDirectory(ctx,
 					func(directory *identity.Directory) error { return work(app.FeedDirectory{Directory: directory}) })

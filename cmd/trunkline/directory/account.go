@@ -62,7 +62,7 @@ type accountRow struct {
 func accountList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "List the accounts", Args: cli.ExactArgs()}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
+	return runWithIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
 		accounts, err := s.Directory.ListAccounts(ctx)
 		if err != nil {
 			return err

@@ -141,7 +141,7 @@ func apikeyList(p *cli.Program) *cobra.Command {
 }
 
 func apikeyDelete(p *cli.Program) *cobra.Command {
-	return runOnIdentity(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
+	return runWithIdentity(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
 		func(ctx context.Context, s *identity.Service, args []string) error {
 			if err := s.Directory.DeleteAPIKey(ctx, args[0], ""); err != nil {
 				return fmt.Errorf("deleting API key %s: %w", args[0], err)

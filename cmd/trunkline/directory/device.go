@@ -62,7 +62,7 @@ func deviceList(p *cli.Program) *cobra.Command {
 }
 
 func deviceDelete(p *cli.Program) *cobra.Command {
-	return runOnIdentity(p, &cobra.Command{
+	return runWithIdentity(p, &cobra.Command{
 		Use:   "delete ID",
 		Short: "End the password of a device; a registration lasts until it expires",
 		Args:  cli.ExactArgs("ID"),

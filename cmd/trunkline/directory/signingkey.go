@@ -17,7 +17,7 @@ func SigningKeyCommand(p *cli.Program) *cobra.Command {
 
 func signingkeyRotate(p *cli.Program) *cobra.Command {
 	var now bool
-	command := runOnIdentity(p, &cobra.Command{
+	command := runWithIdentity(p, &cobra.Command{
 		Use:   "rotate [--now]",
 		Short: "Create a key that signs tokens from now on, and print its id",
 		Long: `Create a key that signs tokens from now on, and print its id. Running servers

@@ -97,7 +97,7 @@ func planRebuilds(ctx context.Context, log kafka.Log, partitions int,
 			continue
 		}
 
-		r := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.Next - start.First}
+		r := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.End - start.First}
 		earliest = max(earliest, r.From)
 		if !from.IsZero() {
 			r.From = from.Unix()

@@ -43,7 +43,8 @@ func TestAccountsOfEvents(t *testing.T) {
 			}
 
 			f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) { p.events(events...) }}
-			s := openSession(t, f.serve(t).at(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
+			s := openSession(t,
+				f.serve(t).newPlatform(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
 			for i, e := range read(t, s, len(events)) {
 				rows[i].Account, rows[i].Names, rows[i].Format = e.Account, e.Names, e.Format
 				rows[i].Identity, rows[i].Resync, rows[i].Subjects = e.Identity, e.Resync, e.Subjects
@@ -74,7 +75,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 				p.events(status("new"), status("new"))
 			}
 
-			p := f.serve(t).at(t, feed.Config{}, domains{"acme.example.com": "acme"})
+			p := f.serve(t).newPlatform(t, feed.Config{}, domains{"acme.example.com": "acme"})
 			p.refreshPause = test.pause
 			for i, e := range read(t, openSession(t, p), 2) {
 				if e.Account != test.want {
@@ -131,7 +132,7 @@ func TestAnEventDoesNotWaitForTheAgentsOfASnapshot(t *testing.T) {
 			`"CC-Agent":"new","CC-Agent-Status":"Available"}`)
 	}
 
-	p := f.serve(t).at(t, feed.Config{}, domains{})
+	p := f.serve(t).newPlatform(t, feed.Config{}, domains{})
 	p.refreshPause = 0
 	s := openSession(t, p)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -35,7 +35,7 @@ func TestCommandsOfActions(t *testing.T) {
 		sw.answer(command, answer)
 	}
 
-	s, ok := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+	s, ok := openSession(t, sw.newPlatform(t, feed.Config{}, domains{})).(feed.Commander)
 	if !ok {
 		t.Fatal("the session takes no commands")
 	}
@@ -105,7 +105,7 @@ func TestListeningBeepsFirst(t *testing.T) {
 		"refused": {true, "-ERR No such channel!\n", fault.KindRefused, 1, false},
 	} {
 		sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true", beeps: c.answer}}).serve(t)
-		s := openSession(t, sw.at(t, feed.Config{ListenBeep: c.on}, domains{})).(feed.Commander)
+		s := openSession(t, sw.newPlatform(t, feed.Config{ListenBeep: c.on}, domains{})).(feed.Commander)
 		err := s.Command(t.Context(),
 			feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"})
 		if fault.KindOf(err) != c.want {
@@ -129,7 +129,7 @@ func TestListeningBeepsFirst(t *testing.T) {
 func TestEveryPhoneOfTheListenerRings(t *testing.T) {
 	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
 	sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true"}}).serve(t)
-	s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+	s := openSession(t, sw.newPlatform(t, feed.Config{}, domains{})).(feed.Commander)
 	if err := s.Command(t.Context(),
 		feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"}); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestWhoHearsTheListener(t *testing.T) {
 		feed.ActionWhisper: "'queue_dtmf:w1@500,eavesdrop:" + leg + "' inline",
 		feed.ActionBarge:   "'queue_dtmf:w3@500,eavesdrop:" + leg + "' inline"} {
 		sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true"}}).serve(t)
-		s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+		s := openSession(t, sw.newPlatform(t, feed.Config{}, domains{})).(feed.Commander)
 		err := s.Command(t.Context(),
 			feed.Command{ID: "9b2f", Action: action, CallID: leg, Extension: "1010", Domain: "x"})
 		sw.mu.Lock()
@@ -199,7 +199,7 @@ func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 			}
 
 			sw := (&fakeSwitch{answers: answers}).serve(t)
-			s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+			s := openSession(t, sw.newPlatform(t, feed.Config{}, domains{})).(feed.Commander)
 			err := s.Command(t.Context(),
 				feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, AgentID: c.agent, Extension: "1010",
 					Domain: "acme.example"})

@@ -18,13 +18,13 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const benchEvents = 1000 // of a round
+const eventsPerRound = 1000 // a round is one iteration of a benchmark
 
 // benchStream returns the events of a round and the size of one: 3 KB.
 func benchStream() (frames string, size int) {
 	pad := strings.Repeat("x", 40)
 	var stream strings.Builder
-	for i := range benchEvents {
+	for i := range eventsPerRound {
 		body := strings.Builder{}
 		fmt.Fprintf(&body,
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"838f3dac-d3c3-4d97-9935-831417f7a97d","Event-Date-Timestamp":"1795169706190966",`+
@@ -57,25 +57,25 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}}
 
-	s := openSession(b, f.serve(b).at(b, feed.Config{}, domains{"acme.example.com": "acme"}))
+	s := openSession(b, f.serve(b).newPlatform(b, feed.Config{}, domains{"acme.example.com": "acme"}))
 	defer close(rounds)
 
-	b.SetBytes(int64(size * benchEvents))
+	b.SetBytes(int64(size * eventsPerRound))
 	b.ReportAllocs()
 	for b.Loop() {
 		rounds <- struct{}{}
-		for _, e := range read(b, s, benchEvents) {
+		for _, e := range read(b, s, eventsPerRound) {
 			if e.Account != "acme" {
 				b.Fatalf("got %+v", e)
 			}
 		}
 	}
 
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchEvents), "ns/event")
-	b.ReportMetric(float64(b.N*benchEvents)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*eventsPerRound), "ns/event")
+	b.ReportMetric(float64(b.N*eventsPerRound)/b.Elapsed().Seconds(), "events/s")
 }
 
-// countingKafka takes all records, and has no others.
+// countingKafka counts the records that it is given; when it is read it has none.
 type countingKafka struct{ records atomic.Int64 }
 
 func (k *countingKafka) Produce(_ context.Context, records ...kafka.Record) error {
@@ -124,7 +124,7 @@ func BenchmarkFeed(b *testing.B) {
 		feed.ServiceConfig{Settings: feed.DefaultSettings(), Feeds: []feed.Config{cfg}, DataDir: b.TempDir(),
 			Node: "a"}, feed.ServiceDeps{
 			Store: store, Directory: domains{"acme.example.com": "acme"}, Platform: New,
-			Producer: k, Log: k, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+			Producer: k, LogReader: k, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 		})
 	if err != nil {
 		b.Fatal(err)
@@ -139,15 +139,15 @@ func BenchmarkFeed(b *testing.B) {
 	defer func() { close(rounds); stop(); <-done }()
 
 	want := int64(0)
-	b.SetBytes(int64(size * benchEvents))
+	b.SetBytes(int64(size * eventsPerRound))
 	b.ReportAllocs()
 
 	for b.Loop() {
 		rounds <- struct{}{}
-		for want += benchEvents; k.records.Load() < want; {
+		for want += eventsPerRound; k.records.Load() < want; {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
 
-	b.ReportMetric(float64(b.N*benchEvents)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(b.N*eventsPerRound)/b.Elapsed().Seconds(), "events/s")
 }

@@ -21,7 +21,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 			"esl-allowed-events"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := (&fakeSwitch{allowed: test.allowed}).serve(t).at(t, test.cfg, nil)
+			p := (&fakeSwitch{allowed: test.allowed}).serve(t).newPlatform(t, test.cfg, nil)
 			_, err := p.Connect(t.Context())
 			var refusal *feed.Refusal
 			if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, test.advice) {
@@ -45,7 +45,7 @@ func TestRefusalsOfOtherServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := feed.Config{}
 			cfg.TLS.Enabled = test.tls
-			p := bannerServer(t, test.banner).at(t, cfg, nil)
+			p := bannerServer(t, test.banner).newPlatform(t, cfg, nil)
 			_, err := p.Connect(t.Context())
 			var refusal *feed.Refusal
 			if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, test.advice) {
@@ -58,7 +58,7 @@ func TestRefusalsOfOtherServers(t *testing.T) {
 // A user that may not see API events reads all the same.
 func TestAPIEventsAreNotNeeded(t *testing.T) {
 	f := &fakeSwitch{allowed: func(word string) bool { return word != apiEvent }, answers: answers(t, "vanilla")}
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	snapshot, err := s.Snapshot(t.Context())
 	if err != nil || len(snapshot.Notes) != 1 || !strings.Contains(snapshot.Notes[0], "esl-allowed-events") {
 		t.Fatalf("got %q, %v", snapshot.Notes, err)
@@ -81,7 +81,7 @@ func TestSubscription(t *testing.T) {
 			words = strings.Split(setting, "|")
 		}
 
-		p := new(fakeSwitch).serve(t).at(t, feed.Config{Events: words}, nil)
+		p := new(fakeSwitch).serve(t).newPlatform(t, feed.Config{Events: words}, nil)
 		if got := strings.Join(p.Subscription(), " "); got != want {
 			t.Errorf("%q subscribes to %q, want %q", setting, got, want)
 		}

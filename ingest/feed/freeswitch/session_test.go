@@ -50,7 +50,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 				}
 			}}
 
-			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 			for i, e := range read(t, s, len(events)) {
 				if string(e.Value) != events[i] {
 					t.Fatalf("event %d is\n%s, want\n%s", i, e.Value, events[i])
@@ -69,7 +69,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 func TestFormatsAndSubjectsAreTheNormalizers(t *testing.T) {
 	events := captured(t)
 	f := &fakeSwitch{play: func(p *peer) { p.events(events...) }}
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	var fields format.Fields
 
 	for i, e := range read(t, s, len(events)) {
@@ -108,7 +108,7 @@ func TestEndsOfSessions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{play: test.play}
-			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 			events, err := readEnd(t, s)
 			if len(events) != 1 || string(events[0].Value) != first || !errors.Is(err, test.want) {
 				t.Fatalf("got %d events and %v, want the first one and %v", len(events), err, test.want)
@@ -120,7 +120,7 @@ func TestEndsOfSessions(t *testing.T) {
 // A cut cable shows in no way but that nothing comes any more.
 func TestSilentConnectionEnds(t *testing.T) {
 	f := &fakeSwitch{answers: map[string]string{"status": silence}}
-	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p := f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)
 	p.idleAfter = time.Millisecond
 	s := openSession(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -148,13 +148,13 @@ func TestIdleConnectionGoesOnWhileTheSwitchAnswers(t *testing.T) {
 		p.events(`{"Event-Name":"CHANNEL_ANSWER"}`)
 	}
 
-	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p := f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)
 	p.idleAfter = time.Millisecond
 	read(t, openSession(t, p), 1)
 }
 
 func TestReadEndsWithItsContext(t *testing.T) {
-	s := openSession(t, new(fakeSwitch).serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, new(fakeSwitch).serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Read(ctx); !errors.Is(err, context.Canceled) {
@@ -169,7 +169,7 @@ func TestSwitchRestartedWithinTheConnectionIsAResync(t *testing.T) {
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"4"}`)
 	}}
 
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
 	events := read(t, s, 3)
 	for i, want := range []bool{false, true, false} {
 		if e := events[i]; e.Resync != want || e.Hole != 0 {
@@ -189,7 +189,7 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 			`{"Event-Name":"CHANNEL_ANSWER"}`, api("callcenter_config", "agent del 1001"))
 	}}
 
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	for i, want := range []struct{ resync, stored bool }{{true, false}, {false, true}, {true, false}} {
 		if e := events[i]; e.Resync != want.resync || want.stored != (e.Value != nil) {
@@ -221,7 +221,7 @@ func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
 	f := &fakeSwitch{play: func(p *peer) {
 		p.events(`{"Event-Name":"API","API-Command":"reload","API-Command-Argument":"mod_callcenter"}`)
 	}}
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)).(*session)
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)).(*session)
 	read(t, s, 1)
 	changed := s.lastQueuesChange()
 	if changed.IsZero() {
@@ -261,7 +261,7 @@ func TestAFailedBridgeIsAResync(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(captured)), "\n")
 	f := &fakeSwitch{play: func(p *peer) { p.events(lines...) }}
 
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	for i, e := range read(t, s, len(lines)) {
 		if last := i == len(lines)-1; e.Resync != last || e.Value == nil {
 			t.Errorf("event %d of %d is %+v", i, len(lines), e)
@@ -306,7 +306,7 @@ func TestHoles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			last := `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"last"}`
 			f := &fakeSwitch{play: func(p *peer) { p.events(append(test.events, last)...) }}
-			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: test.words}, nil))
+			s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme", Events: test.words}, nil))
 			var lost uint64
 
 			for {
@@ -333,7 +333,7 @@ func TestEventsThatAreNotUTF8OrNotJSON(t *testing.T) {
 			`{"Event-Name":"CHANNEL_ANSWER"}`)
 	}}
 
-	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" +
 		`rg"}`; string(events[0].Value) != want {
@@ -356,7 +356,7 @@ func TestSwitchRestartedBetweenConnections(t *testing.T) {
 		p.Close()
 	}}
 
-	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p := f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)
 	for _, run := range []string{"one", "two"} {
 		events, err := readEnd(t, openSession(t, p))
 		if len(events) != 1 || !errors.Is(err, io.EOF) {

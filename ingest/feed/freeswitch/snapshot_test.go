@@ -36,7 +36,7 @@ func TestSnapshots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, name)}
-			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, cfg, knownDomains)))
+			snapshot := snapshotOf(t, openSession(t, f.serve(t).newPlatform(t, cfg, knownDomains)))
 			want := []state.Kind{state.Agent, state.Call, state.Device}
 			if !slices.Equal(snapshot.CompleteKinds, want) {
 				t.Errorf("it is complete in %q, want %q", snapshot.CompleteKinds, want)
@@ -74,7 +74,7 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, legs, strings.Join(rows, ","))
 	calls := make(map[string]string)
-	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, knownDomains))).Objects {
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).newPlatform(t, feed.Config{}, knownDomains))).Objects {
 		if o.Kind == state.Call {
 			calls[o.ID] = o.Account
 		}
@@ -103,7 +103,7 @@ func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
 	f.answers["uuid_getvar phone sip_auth_realm"] = "beta.example.com"
 
 	got := map[string]string{}
-	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, knownDomains))).Objects {
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).newPlatform(t, feed.Config{}, knownDomains))).Objects {
 		if o.Kind == state.Call {
 			got[o.ID] = o.Account
 		}
@@ -131,7 +131,8 @@ func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
 	} {
 		f := &fakeSwitch{answers: answers(t, "vanilla")}
 		f.answers["callcenter_config agent list"] = "name|status|state\na|" + test.status + "|" + test.word + "\n+OK\n"
-		for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))).Objects {
+		p := f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)
+		for _, o := range snapshotOf(t, openSession(t, p)).Objects {
 			if o.Kind == state.Agent && o.Facts.State != test.want {
 				t.Errorf("%s, %s is %q, want %q", test.status, test.word, o.Facts.State, test.want)
 			}
@@ -164,7 +165,7 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
 			test.change(f.answers)
-			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
+			snapshot := snapshotOf(t, openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)))
 			if !slices.Equal(snapshot.CompleteKinds, test.kinds) ||
 				!strings.Contains(strings.Join(snapshot.Notes, " "), test.note) ||
 				test.note == "" && len(snapshot.Notes) > 0 {
@@ -189,7 +190,7 @@ func TestSnapshotsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
-			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil))
 			f.answer(name, answer)
 			if snapshot, err := s.Snapshot(t.Context()); !errors.Is(err, errResponse) {
 				t.Errorf("got %+v, %v", snapshot, err)
@@ -204,7 +205,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) {
 		p.events(`{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"s-1","variable_interaction_id":"i-1","variable_domain_name":"beta.example.com"}`)
 	}}
-	p := f.serve(t).at(t, feed.Config{}, knownDomains)
+	p := f.serve(t).newPlatform(t, feed.Config{}, knownDomains)
 	p.tableLag = 10 * time.Second
 	s := openSession(t, p)
 	read(t, s, 1)
@@ -226,7 +227,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 // connect would miss what happened before it.
 func TestSnapshotWaitsForTheTables(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "vanilla")}
-	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p := f.serve(t).newPlatform(t, feed.Config{Account: "acme"}, nil)
 	p.tableLag = time.Hour
 	s := openSession(t, p)
 	ctx, cancel := context.WithCancel(t.Context())

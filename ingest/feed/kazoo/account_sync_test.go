@@ -63,7 +63,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	directory := newDirectory(t)
 	cfg := withCrossbar(t, address, crossbar)
 	cfg.SyncAccounts = true
-	p := newTestPlatform(t, cfg, byName{}, directory)
+	p := newTestPlatform(t, cfg, accountsByName{}, directory)
 	s := openSession(t, p)
 
 	show := func() (all []string) {
@@ -139,7 +139,7 @@ func TestAnAccountWithTheRealmStandsForKazoos(t *testing.T) {
 
 	cfg := withCrossbar(t, address, crossbar)
 	cfg.SyncAccounts = true
-	s := openSession(t, newTestPlatform(t, cfg, byName{"acme.example.com": "ours"}, directory))
+	s := openSession(t, newTestPlatform(t, cfg, accountsByName{"acme.example.com": "ours"}, directory))
 
 	if path := directory.Tree().Path(subID); !slices.Equal(path, []string{subID, "ours"}) {
 		t.Errorf("path %v", path)
@@ -179,7 +179,7 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 
 	cfg := withCrossbar(t, "amqp://127.0.0.1:1/", crossbar)
 	cfg.SyncAccounts = true
-	p := newTestPlatform(t, cfg, byName{}, directory)
+	p := newTestPlatform(t, cfg, accountsByName{}, directory)
 	p.syncAccounts(t.Context())
 	var got []string
 
@@ -217,7 +217,7 @@ func TestAnAccountOfTheKeyThatIsNotKazoosIsRefused(t *testing.T) {
 
 	cfg := withCrossbar(t, "amqp://127.0.0.1:1/", crossbar)
 	cfg.SyncAccounts = true
-	newTestPlatform(t, cfg, byName{}, directory).syncAccounts(t.Context())
+	newTestPlatform(t, cfg, accountsByName{}, directory).syncAccounts(t.Context())
 
 	if all := directory.Tree().Accounts(); len(all) != 1 || all[0].Name != "Bank" ||
 		all[0].Domain != "bank.example.com" {

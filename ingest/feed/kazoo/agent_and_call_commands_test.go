@@ -27,7 +27,7 @@ func TestCommandsOfActions(t *testing.T) {
 	cfg.SetDefaults()
 	cfg.Name, cfg.Kind, cfg.CrossbarURL, cfg.CrossbarAPIKey = "kazoo", feed.KindKazoo, server.URL, apiKey
 	p := newTestPlatform(t, cfg,
-		byName{"acme.example.com": "ours", "root.example.com": "both", "sub.example.com": "both"}, nil)
+		accountsByName{"acme.example.com": "ours", "root.example.com": "both", "sub.example.com": "both"}, nil)
 	all, err := accountsBelow(t.Context(), p.crossbar)
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +82,8 @@ func TestCommandsOfActions(t *testing.T) {
 			t.Errorf("%s: %v, want %q with %q", name, err, c.kind, c.words)
 		}
 
-		if c.sent != "" && !slices.Contains(server.receivedRequests, "POST "+c.sent) {
-			t.Errorf("%s: %q was not sent:\n%s", name, c.sent, strings.Join(server.receivedRequests, "\n"))
+		if c.sent != "" && !slices.Contains(server.posts, "POST "+c.sent) {
+			t.Errorf("%s: %q was not sent:\n%s", name, c.sent, strings.Join(server.posts, "\n"))
 		}
 	}
 

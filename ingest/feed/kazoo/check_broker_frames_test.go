@@ -173,8 +173,8 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
 			p := &platform{name: "x", url: lyingBroker(t, attack), prefetch: prefetch, maxQueued: maxQueuedMessages,
-				watchInterval: time.Hour,
-				log:           log, panics: panics.New(prometheus.NewRegistry(), log)}
+				queueCheckInterval: time.Hour,
+				log:                log, panics: panics.New(prometheus.NewRegistry(), log)}
 			opened, err := p.Connect(t.Context())
 			if err != nil { // the lie came with the answer to the subscription
 				if !strings.Contains(err.Error(), "the broker") {
@@ -204,7 +204,7 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 
 // Hostile JSON in a message, and acknowledgements that the broker did not ask for, are harmless.
 func TestHostileMessagesAreStoredOrDropped(t *testing.T) {
-	p := &platform{log: slog.New(slog.DiscardHandler), accounts: byName{}}
+	p := &platform{log: slog.New(slog.DiscardHandler), accounts: accountsByName{}}
 	for name, body := range map[string]string{
 		"deep arrays":  strings.Repeat("[", 1<<20),
 		"deep objects": strings.Repeat(`{"Custom-Channel-Vars":`, 200_000),

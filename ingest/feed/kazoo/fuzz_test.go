@@ -22,7 +22,8 @@ func FuzzMessage(f *testing.F) {
 	cfg.Name, cfg.Kind, cfg.URL = "fuzz", feed.KindKazoo, "amqp://127.0.0.1"
 
 	f.Fuzz(func(t *testing.T, first, second []byte, compressed bool) {
-		p, err := newPlatform(cfg, feed.Deps{Accounts: byName{"acme": "acme"}, Log: slog.New(slog.DiscardHandler)}, nil)
+		p, err := newPlatform(cfg, feed.Deps{Accounts: accountsByName{"acme": "acme"},
+			Log: slog.New(slog.DiscardHandler)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

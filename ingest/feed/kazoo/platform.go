@@ -48,21 +48,21 @@ type binding struct{ exchange, key string }
 
 // platform is one Kazoo. It implements feed.Platform.
 type platform struct {
-	name          string
-	url           string
-	tls           *tls.Config
-	bindings      []binding
-	cdrEvents     bool          // store every CHANNEL_DESTROY as a call record
-	maxQueued     int           // maxQueuedMessages, but in tests
-	prefetch      int           // the constant, but in tests
-	watchInterval time.Duration // interval of checks of the queue's length
-	accounts      feed.Accounts
-	crossbar      *crossbar.Client // nil if it is not configured
-	directory     Directory        // nil if there is none
-	syncsAccounts bool             // keep the directory's accounts equal to Crossbar's
-	log           *slog.Logger
-	panics        *panics.Recoverer
-	seed          maphash.Seed // of digest
+	name               string
+	url                string
+	tls                *tls.Config
+	bindings           []binding
+	cdrEvents          bool          // store every CHANNEL_DESTROY as a call record
+	maxQueued          int           // maxQueuedMessages, but in tests
+	prefetch           int           // the constant, but in tests
+	queueCheckInterval time.Duration // interval of checks of the queue's length
+	accounts           feed.Accounts
+	crossbar           *crossbar.Client // nil if it is not configured
+	directory          Directory        // nil if there is none
+	syncsAccounts      bool             // keep the directory's accounts equal to Crossbar's
+	log                *slog.Logger
+	panics             *panics.Recoverer
+	seed               maphash.Seed // of digest
 
 	storedDigests digestSet      // of messages that Kafka has
 	originations  originationIDs // of calls
@@ -93,8 +93,8 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 
 	p := &platform{
 		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueuedMessages, prefetch: prefetch,
-		watchInterval: watchInterval,
-		accounts:      deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics,
+		queueCheckInterval: queueCheckInterval,
+		accounts:           deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics,
 		seed: maphash.MakeSeed(),
 	}
 

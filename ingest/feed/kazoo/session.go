@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	heartbeat       = 5 * time.Second // of AMQP
-	dialTimeout     = 10 * time.Second
-	closeTimeout    = 2 * time.Second
-	watchInterval   = 5 * time.Second // of checks of the queue's length
-	queueExpires    = 24 * time.Hour  // without a consumer
-	maxReadMessages = 256             // messages returned by one Read
+	heartbeat          = 5 * time.Second // of AMQP
+	dialTimeout        = 10 * time.Second
+	closeTimeout       = 2 * time.Second
+	queueCheckInterval = 5 * time.Second // of checks of the queue's length
+	queueExpires       = 24 * time.Hour  // without a consumer
+	maxReadMessages    = 256             // messages returned by one Read
 )
 
 // session is a connection that consumes the feed's queue. It implements feed.Session
@@ -300,7 +300,7 @@ func (s *session) runInBackground(ctx context.Context, run func(context.Context)
 // changes in between.
 func (s *session) watchQueueLength(ctx context.Context) {
 	full := false
-	for range retry.Ticks(ctx, s.platform.watchInterval) {
+	for range retry.Ticks(ctx, s.platform.queueCheckInterval) {
 		length, err := s.queueLength()
 		if err != nil {
 			if ctx.Err() == nil && !s.conn.IsClosed() {

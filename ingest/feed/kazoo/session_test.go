@@ -51,7 +51,7 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 	kazoo := dial(t, address)
 	s := openSession(t,
 		newTestPlatform(t, feedConfig(t, address),
-			byName{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
+			accountsByName{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
 	type want struct {
 		topic, format, account string
 		subjects               []string
@@ -117,7 +117,7 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 func TestACompressedMessageIsRead(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := openSession(t, newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, feedConfig(t, address), accountsByName{"acme": "acme"}, nil))
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(status("acme", "a1", "ready"))) // into memory
@@ -140,7 +140,7 @@ func TestACompressedMessageIsRead(t *testing.T) {
 func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := openSession(t, newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, feedConfig(t, address), accountsByName{"acme": "acme"}, nil))
 	origination := map[string]any{"Origination-Call-ID": "c2c-1"}
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", origination))
 	kazoo.publish(t, "cdr", "cdr.report.acme.c1", report("c1"))
@@ -167,7 +167,7 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 	kazoo := dial(t, address)
 	cfg := feedConfig(t, address)
 	cfg.Events = []string{"callevt call.CHANNEL_DESTROY.*", "kapps acdc_stats.status.*.*"}
-	s := openSession(t, newTestPlatform(t, cfg, byName{"acme": "acme"}, nil))
+	s := openSession(t, newTestPlatform(t, cfg, accountsByName{"acme": "acme"}, nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_DESTROY.c1", callEvent("CHANNEL_DESTROY", "c1", nil))
 	all := read(t, s, 2)
@@ -199,11 +199,11 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	line := plug(t, at.Host)
+	line := startProxy(t, at.Host)
 	cfg := feedConfig(t, address)
 	at.Host = line.address
 	cfg.URL = setting.URL(at.String())
-	p := newTestPlatform(t, cfg, byName{"acme": "acme"}, nil)
+	p := newTestPlatform(t, cfg, accountsByName{"acme": "acme"}, nil)
 	s := openSession(t, p)
 
 	send := func(from, to int) {
@@ -289,7 +289,7 @@ func TestOneNodeConsumes(t *testing.T) {
 func TestAQueueThatWasFullIsAHole(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	p := newTestPlatform(t, feedConfig(t, address), byName{"acme": "acme"}, nil)
+	p := newTestPlatform(t, feedConfig(t, address), accountsByName{"acme": "acme"}, nil)
 	p.maxQueued, p.prefetch = 10, 5
 	s := openSession(t, p)
 
@@ -402,13 +402,13 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 	}
 
 	t.Run("the rights of the page suffice", func(t *testing.T) {
-		s := openSession(t, newTestPlatform(t, as("trunkline:trunkline", ""), byName{"acme": "acme"}, nil))
+		s := openSession(t, newTestPlatform(t, as("trunkline:trunkline", ""), accountsByName{"acme": "acme"}, nil))
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
 	})
 
 	t.Run("a killed RabbitMQ", func(t *testing.T) {
-		p := newTestPlatform(t, as("trunkline:trunkline", ""), byName{"acme": "acme"}, nil)
+		p := newTestPlatform(t, as("trunkline:trunkline", ""), accountsByName{"acme": "acme"}, nil)
 		s := openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
@@ -443,7 +443,7 @@ func TestWordsOfEventsAreChecked(t *testing.T) {
 	for _, word := range []string{"callevt", "callevt ", " call.#"} {
 		cfg.Events = []string{word}
 		if _, err := Constructor(nil)(cfg,
-			feed.Deps{Accounts: byName{}, Log: newTestPlatform(t, feed.Config{}, nil, nil).log}); err == nil {
+			feed.Deps{Accounts: accountsByName{}, Log: newTestPlatform(t, feed.Config{}, nil, nil).log}); err == nil {
 			t.Errorf("%q is taken", word)
 		}
 	}

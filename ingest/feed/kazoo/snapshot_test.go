@@ -71,7 +71,7 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 
 	s := openSession(t,
 		newTestPlatform(t, withCrossbar(t, address, crossbar),
-			byName{"acme.example.com": "acme", "sub.example.com": "sub"}, nil))
+			accountsByName{"acme.example.com": "acme", "sub.example.com": "sub"}, nil))
 	snapshot := func() feed.Snapshot {
 		t.Helper()
 		got, err := s.Snapshot(t.Context())

@@ -83,7 +83,8 @@ func TestAMessageThatASyncDidNotHelpKeepsItsRealm(t *testing.T) {
 		transport := &hangingTransport{}
 		p := &platform{
 			crossbar: crossbar.New("http://crossbar", "key", time.Minute, &http.Client{Transport: transport}),
-			accounts: byName{}, directory: noAccounts{}, syncsAccounts: true, log: slog.New(slog.DiscardHandler),
+			accounts: accountsByName{}, directory: noAccounts{}, syncsAccounts: true,
+			log: slog.New(slog.DiscardHandler),
 		}
 
 		body := callEvent("CHANNEL_ANSWER", "c1",
@@ -109,7 +110,7 @@ func TestTheRealmThatCrossbarHasCountsBesideTheMessages(t *testing.T) {
 		transport := &hangingTransport{}
 		p := &platform{
 			crossbar: crossbar.New("http://crossbar", "key", time.Minute, &http.Client{Transport: transport}),
-			accounts: byName{"acme.example.com": "acme"}, directory: noAccounts{}, syncsAccounts: true,
+			accounts: accountsByName{"acme.example.com": "acme"}, directory: noAccounts{}, syncsAccounts: true,
 			log: slog.New(slog.DiscardHandler), realms: map[string]string{id: "acme.example.com"},
 		}
 

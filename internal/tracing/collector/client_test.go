@@ -117,8 +117,9 @@ func TestFilesAndVariables(t *testing.T) {
 	}
 
 	for _, c := range []struct {
-		env         map[string]string
-		made, taken bool
+		env      map[string]string
+		valid    bool // New returns a client
+		reaching bool // the server accepts what it uploads
 	}{
 		{nil, true, false}, // the system does not know the authority
 		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": file}, true, true},
@@ -129,14 +130,14 @@ func TestFilesAndVariables(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, false, false},
 	} {
 		client, err := New(Config{URL: server.URL, Getenv: func(name string) string { return c.env[name] }})
-		if (err == nil) != c.made {
+		if (err == nil) != c.valid {
 			t.Errorf("%v: %v", c.env, err)
 		}
 		if err != nil {
 			continue
 		}
 
-		if err := client.UploadTraces(t.Context(), spansNamed("span")); (err == nil) != c.taken {
+		if err := client.UploadTraces(t.Context(), spansNamed("span")); (err == nil) != c.reaching {
 			t.Errorf("%v: %v", c.env, err)
 		}
 	}

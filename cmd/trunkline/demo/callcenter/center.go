@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"trunkline/event"
 )
 
 // Event is one event as its source sends it.
@@ -76,7 +78,7 @@ type Center struct {
 
 // New returns a contact center of the account, with all agents logged out.
 func New(account string, seed uint64) *Center {
-	support, sales := &queue{id: "support", dialect: ownFormat{}}, &queue{id: "sales", dialect: freeswitch{}}
+	support, sales := &queue{id: "support", dialect: svcFormat{}}, &queue{id: "sales", dialect: freeswitch{}}
 	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
 	for _, a := range []agent{
 		{first: "Ada", last: "Brandt", ext: "2001", queue: support},
@@ -111,6 +113,11 @@ func (c *Center) emit(format string, data any) {
 		return // does not happen: data has only strings, numbers, lists and maps
 	}
 	c.pending = append(c.pending, Event{format, text})
+}
+
+// emitGeneric appends an event of format generic.
+func (c *Center) emitGeneric(t event.Type, data object) {
+	c.emit("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
 }
 
 // uuid returns a version 4 UUID from the seed.

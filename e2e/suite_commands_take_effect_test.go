@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-func (c *cluster) testCommandsBeside(t *testing.T) {
+// testCommandsTakeEffect changes accounts, keys and users by commands while the nodes run.
+func (c *cluster) testCommandsTakeEffect(t *testing.T) {
 	w := c.createAccountAndUser(t, "beside", "demo")
 	n := c.lastChannelNode()
 	token := n.login(t, apiPaths, w)

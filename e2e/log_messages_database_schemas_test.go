@@ -51,9 +51,9 @@ func schemaVersion(t *testing.T, db *sqldb.DB) (v int) {
 	return v
 }
 
-// withNewerSchema migrates the database as a newer program would, to a schema that needs a
-// program of version needs, runs test, and undoes the migration.
-func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
+// withNewerSchema migrates the database as a newer program would, to one that is used only by programs
+// which know the schema version minVersion, runs test, and undoes the migration.
+func withNewerSchema(t *testing.T, db *sqldb.DB, minVersion int, test func()) {
 	t.Helper()
 	execute := func(statements ...string) {
 		for _, statement := range statements {
@@ -64,7 +64,7 @@ func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
 	}
 
 	execute(`INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`,
-		fmt.Sprintf(`INSERT INTO identity_schema_needs (version, needs) VALUES (99, %d)`, needs),
+		fmt.Sprintf(`INSERT INTO identity_schema_needs (version, needs) VALUES (99, %d)`, minVersion),
 		`ALTER TABLE identity_users ADD COLUMN later TEXT NOT NULL DEFAULT ''`, `CREATE TABLE identity_later (id TEXT)`)
 	test()
 
@@ -84,32 +84,32 @@ func (n *node) stop(t *testing.T) {
 	}
 }
 
-func testSchemasSQLite(t *testing.T, p *messageTable) {
+func testDatabaseSchemasSQLite(t *testing.T, messages *messageTable) {
 	n := newNode(t, "sqlite", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	n.stop(t)
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
 	latest := schemaVersion(t, db)
-	const newer = "the database has schema version"
+	const refusal = "the database has schema version" // the part of the message
 
 	withNewerSchema(t, db, latest, func() { // the program is of the version before, and starts again
 		n.start(t)
-		n.awaitMessage(t, p.row(t, "database schema of a newer version"))
+		n.awaitMessage(t, messages.row(t, "database schema of a newer version"))
 		n.login(t, apiPaths, user("alice"))
 		n.stop(t)
 	})
 
 	withNewerSchema(t, db, latest+1, func() {
-		p.mustExit(t, newer, n.settings)
+		messages.mustExit(t, refusal, n.settings)
 		if done := run(t, n.settings, "", "account", "list"); done.code != 2 ||
-			p.row(t, newer).countMatches(done.err) != 1 {
-			t.Errorf("a command: exit %d after %s", done.code, done.err)
+			messages.row(t, refusal).countMatches(done.stderr) != 1 {
+			t.Errorf("a command: exit %d after %s", done.code, done.stderr)
 		}
 	})
 
 	downgradeSchema(t, db)
 	n.start(t)
-	n.awaitMessage(t, p.row(t, "database schema migrated"))
+	n.awaitMessage(t, messages.row(t, "database schema migrated"))
 	n.login(t, apiPaths, user("alice"))
 
 	if got := schemaVersion(t, db); got != latest {
@@ -117,9 +117,9 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	}
 }
 
-// testSchemasPostgres starts several nodes at once on an old schema and kills one of them during
+// testDatabaseSchemasPostgres starts several nodes at once on an old schema and kills one of them during
 // the migration.
-func testSchemasPostgres(t *testing.T, p *messageTable) {
+func testDatabaseSchemasPostgres(t *testing.T, messages *messageTable) {
 	url := testservice.Postgres(t)
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
 		"TRUNKLINE_MASTER_KEY": masterKey}
@@ -133,23 +133,25 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
 	latest := schemaVersion(t, db)
-	withNewerSchema(t, db, latest+1, func() { p.mustExit(t, "the database has schema version", nodes[0].settings) })
+	withNewerSchema(t, db, latest+1, func() {
+		messages.mustExit(t, "the database has schema version", nodes[0].settings)
+	})
 
 	// A lock on a table that the migration refers to blocks it half-way.
 	downgradeSchema(t, db)
-	locked, err := db.BeginTx(t.Context(), nil)
+	lockTx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	release := sync.OnceFunc(func() {
-		if err := locked.Rollback(); err != nil {
+		if err := lockTx.Rollback(); err != nil {
 			t.Error(err)
 		}
 	})
 	defer release()
 
-	if _, err := locked.ExecContext(t.Context(), `LOCK TABLE identity_users IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := lockTx.ExecContext(t.Context(), `LOCK TABLE identity_users IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
 
@@ -168,7 +170,7 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 
 	for _, n := range nodes[1:] {
 		n.awaitReady(t)
-		migrated += p.row(t, "database schema migrated").countMatches(readFile(t, n.log))
+		migrated += messages.row(t, "database schema migrated").countMatches(readFile(t, n.log))
 		n.login(t, apiPaths, user("alice"))
 	}
 

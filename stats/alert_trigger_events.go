@@ -14,11 +14,11 @@ const (
 	// alertDueAfter is how long a partition waits for an event after the time at which an alert
 	// may begin or end, before it writes one.
 	alertDueAfter = 100 * time.Millisecond
-	// causeEvery is the time after which an event that has not come back is written again.
-	causeEvery = 500 * time.Millisecond
-	// feedCauseEvery is the same for states of feeds: their events may wait behind many others.
-	feedCauseEvery = 10 * time.Second
-	feedPollEvery  = time.Second
+	// rewriteAfter is the time after which an event that has not come back is written again.
+	rewriteAfter = 500 * time.Millisecond
+	// rewriteFeedAfter is the same for states of feeds: their events may wait behind many others.
+	rewriteFeedAfter = 10 * time.Second
+	feedPollEvery    = time.Second
 	// feedRepeat is the age at which the state of a feed is told again, before feedAge is over.
 	feedRepeat = feedAge / 2
 )
@@ -27,16 +27,17 @@ const (
 // without others. Its facts have the name "other".
 const eventAlertDue = "alert.due"
 
-// alertCauses records what a worker has written to cc.raw so that it comes back as an event: the
-// fold reads no clock and no database.
-type alertCauses struct {
+// alertTriggers records which trigger events a worker has written. A trigger event is written to cc.raw
+// only so that it comes back as an event, with which the fold may begin or end alerts: the fold reads no
+// clock and no database.
+type alertTriggers struct {
 	triedAt time.Time         // when an eventAlertDue was last wanted, written or not
 	feeds   map[key]time.Time // the last state of each feed
 }
 
-// alertCausesAt returns the time of the next check for causes. A partition without feeds and without
+// nextTriggerCheck returns the time of the next check for trigger events. A partition without feeds and without
 // anything that an alert looks at has none: its worker is woken.
-func (w *partitionWorker) alertCausesAt(now time.Time) time.Time {
+func (w *partitionWorker) nextTriggerCheck(now time.Time) time.Time {
 	next := now.Add(idleInterval)
 	switch {
 	case w.followsFeeds():
@@ -52,8 +53,8 @@ func (w *partitionWorker) alertCausesAt(now time.Time) time.Time {
 	}
 
 	at := due.Time().Add(alertDueAfter)
-	if at.Before(w.causes.triedAt.Add(causeEvery)) {
-		at = w.causes.triedAt.Add(causeEvery)
+	if at.Before(w.triggers.triedAt.Add(rewriteAfter)) {
+		at = w.triggers.triedAt.Add(rewriteAfter)
 	}
 	if at.Before(next) {
 		return at
@@ -62,17 +63,17 @@ func (w *partitionWorker) alertCausesAt(now time.Time) time.Time {
 	return next
 }
 
-// writeAlertCauses writes the events that alerts wait for: that time has passed in a partition
+// writeTriggerEvents writes the events that alerts wait for: that time has passed in a partition
 // without events, and that a feed is connected or no longer. Everything before them in cc.raw is
 // folded before them, so an alert never begins that an event of before would have prevented. idle
 // is when the end of the log was last reached.
-func (w *partitionWorker) writeAlertCauses(ctx context.Context, idle time.Time) error {
+func (w *partitionWorker) writeTriggerEvents(ctx context.Context, idle time.Time) error {
 	now := time.Now()
 	dueBefore := event.FirstID(now.Add(-alertDueAfter), w.partition)
 	due := w.fold.alerts.reviews.nextDue()
-	timePassed := due <= dueBefore && now.Sub(w.causes.triedAt) >= causeEvery
+	timePassed := due <= dueBefore && now.Sub(w.triggers.triedAt) >= rewriteAfter
 	if timePassed {
-		w.causes.triedAt = now
+		w.triggers.triedAt = now
 	}
 	// There are events left to read: they are what makes time pass.
 	if idle.IsZero() {
@@ -85,7 +86,7 @@ func (w *partitionWorker) writeAlertCauses(ctx context.Context, idle time.Time) 
 		}
 	}
 
-	records := w.feedCauses(ctx, now)
+	records := w.feedTriggerEvents(ctx, now)
 	// The end of the log was reached after the time: no event that was there before is left.
 	if timePassed && idle.After(due.Time()) {
 		exists := func(account string) bool { return w.accountExists(ctx, account) }
@@ -99,9 +100,9 @@ func (w *partitionWorker) writeAlertCauses(ctx context.Context, idle time.Time) 
 	return w.writeRaw(ctx, records)
 }
 
-// feedCauses returns the events about feeds whose state differs from that of the fold.
-func (w *partitionWorker) feedCauses(ctx context.Context, now time.Time) (records []kafka.Record) {
-	states, known := w.processorFeeds()
+// feedTriggerEvents returns the events about feeds whose state differs from that of the fold.
+func (w *partitionWorker) feedTriggerEvents(ctx context.Context, now time.Time) (records []kafka.Record) {
+	states, known := w.feeds.statesOf(w.partition)
 	if !known {
 		return nil
 	}
@@ -124,7 +125,7 @@ func (w *partitionWorker) feedCauses(ctx context.Context, now time.Time) (record
 		f, told := w.fold.table.entries[k].(*feed)
 		// Told again before feedAge, in which the fold would forget it.
 		same := told && f.Connected == s.Connected && now.Sub(f.Seen.Time()) < feedRepeat
-		if same || now.Sub(w.causes.feeds[k]) < feedCauseEvery || !w.accountExists(ctx, s.Account) {
+		if same || now.Sub(w.triggers.feeds[k]) < rewriteFeedAfter || !w.accountExists(ctx, s.Account) {
 			continue
 		}
 
@@ -132,11 +133,11 @@ func (w *partitionWorker) feedCauses(ctx context.Context, now time.Time) (record
 		if s.Connected {
 			name = event.NameFeedConnected
 		}
-		if w.causes.feeds == nil {
-			w.causes.feeds = map[key]time.Time{}
+		if w.triggers.feeds == nil {
+			w.triggers.feeds = map[key]time.Time{}
 		}
 
-		w.causes.feeds[k] = now
+		w.triggers.feeds[k] = now
 		records = append(records,
 			w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name),
 				event.Identity{}))
@@ -151,8 +152,6 @@ func (w *partitionWorker) followsFeeds() bool {
 	return len(states) > 0 || w.fold.table.counts[kindFeed] > 0
 }
 
-func (w *partitionWorker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }
-
 // ownEvent returns a record of format trunkline.event.
 func ownEvent(name, account string, at time.Time, feed string) []byte {
 	value, err := json.Marshal(struct {
@@ -166,22 +165,4 @@ func ownEvent(name, account string, at time.Time, feed string) []byte {
 	}
 
 	return value
-}
-
-// writeAlerts produces the events of alerts, as writeMessages does those of figures.
-func (w *partitionWorker) writeAlerts(ctx context.Context, messages []AlertMessage) error {
-	records := make([]kafka.Record, 0, len(messages))
-	for _, m := range messages {
-		if time.Since(m.At) > messageAge || !w.accountExists(ctx, m.Account) {
-			continue
-		}
-		records = append(records, w.newRawRecord(m.Account, event.FormatOwn, m.Data, m.Identity))
-	}
-
-	if err := w.writeRaw(ctx, records); err != nil {
-		return err
-	}
-
-	w.metrics.alerts.Add(float64(len(records)))
-	return nil
 }

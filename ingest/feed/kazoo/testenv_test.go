@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -23,10 +21,10 @@ import (
 
 const patience = 3 * time.Minute
 
-// byName maps names to accounts.
-type byName map[string]string
+// accountsByName has the accounts for a platform's names of them, as feed.Accounts.
+type accountsByName map[string]string
 
-func (n byName) Account(all ...string) string {
+func (n accountsByName) Account(all ...string) string {
 	for _, name := range all {
 		if n[name] != "" {
 			return n[name]
@@ -108,14 +106,14 @@ func feedConfig(t *testing.T, address string) feed.Config {
 	return cfg
 }
 
-func newTestPlatform(t *testing.T, cfg feed.Config, accounts byName, directory Directory) *platform {
+func newTestPlatform(t *testing.T, cfg feed.Config, accounts accountsByName, directory Directory) *platform {
 	t.Helper()
 	p, err := newPlatform(cfg, feed.Deps{Accounts: accounts, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
 		directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.watchInterval = 20 * time.Millisecond
+	p.queueCheckInterval = 20 * time.Millisecond
 	return p
 }
 
@@ -195,22 +193,22 @@ func object(members map[string]any) string {
 	return string(text)
 }
 
-// cable forwards connections to a server until they are cut.
-type cable struct {
+// tcpProxy forwards connections to a server until they are cut.
+type tcpProxy struct {
 	address string
 	mu      sync.Mutex
 	conns   []net.Conn
 }
 
-// plug begins to forward connections to a server.
-func plug(t *testing.T, server string) *cable {
+// startProxy begins to forward connections to a server.
+func startProxy(t *testing.T, server string) *tcpProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	c := &cable{address: listener.Addr().String()}
+	c := &tcpProxy{address: listener.Addr().String()}
 	t.Cleanup(func() { listener.Close(); c.cut() })
 	go func() {
 		for {
@@ -237,118 +235,13 @@ func plug(t *testing.T, server string) *cable {
 	return c
 }
 
-func (c *cable) cut() {
+func (c *tcpProxy) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.conns {
 		conn.Close()
 	}
 	c.conns = nil
-}
-
-// crossbarServer is a Crossbar with the documents by path.
-type crossbarServer struct {
-	*httptest.Server
-	mu               sync.Mutex
-	documents        map[string]any
-	root             string   // the account of the API key
-	receivedRequests []string // method, path and data
-	logins           int
-	expired          bool
-}
-
-func startCrossbar(t *testing.T, documents map[string]any) *crossbarServer {
-	t.Helper()
-	c := &crossbarServer{documents: documents, root: rootID}
-	c.Server = httptest.NewServer(http.HandlerFunc(c.answer))
-	t.Cleanup(c.Close)
-	return c
-}
-
-// set sets the document of a path; nil: Crossbar fails.
-func (c *crossbarServer) set(path string, data any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.documents[path] = data
-}
-
-const apiKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	reply := func(code int, data any) {
-		w.WriteHeader(code)
-		word := "success"
-		if code >= 400 {
-			word = "error"
-		}
-
-		_ = json.NewEncoder(w).Encode(
-			map[string]any{"auth_token": "token", "data": data, "request_id": "r", "revision": "v", "status": word})
-	}
-
-	if r.URL.Path == "/v2/api_auth" && r.Method == http.MethodPut {
-		var body struct {
-			Data struct {
-				APIKey string `json:"api_key"`
-			}
-		}
-		if json.NewDecoder(r.Body).Decode(&body) != nil || body.Data.APIKey != apiKey {
-			reply(http.StatusUnauthorized, map[string]any{"message": "invalid_credentials"})
-			return
-		}
-
-		c.logins++
-		c.expired = false
-		reply(http.StatusCreated,
-			map[string]any{"account_id": c.root, "owner_id": "o", "is_reseller": true, "language": "en-US"})
-
-		return
-	}
-
-	if r.Header.Get("X-Auth-Token") != "token" || c.expired {
-		reply(http.StatusUnauthorized, map[string]any{"message": "invalid_credentials"})
-		return
-	}
-
-	if r.Method == http.MethodPost {
-		var order struct {
-			Data json.RawMessage `json:"data"`
-		}
-		_ = json.NewDecoder(r.Body).Decode(&order)
-		c.receivedRequests = append(c.receivedRequests, r.Method+" "+r.URL.Path+" "+string(order.Data))
-	}
-
-	data, ok := c.documents[r.URL.Path]
-	switch {
-	case !ok:
-		reply(http.StatusNotFound, map[string]any{"message": "bad_identifier"})
-	case data == nil:
-		reply(http.StatusInternalServerError, map[string]any{"message": "datastore_unreachable"})
-	default:
-		reply(http.StatusOK, data)
-	}
-}
-
-// Ids of accounts.
-const (
-	rootID = "00000000000000000000000000000001"
-	acmeID = "00000000000000000000000000000002"
-	subID  = "00000000000000000000000000000003"
-)
-
-// accountTree are the documents of the accounts: root above acme above sub.
-func accountTree() map[string]any {
-	return map[string]any{
-		"/v2/accounts/" +
-			rootID: map[string]any{"id": rootID, "name": "Root", "realm": "root.example.com", "is_reseller": true},
-		"/v2/accounts/" + rootID + "/descendants": []any{
-			map[string]any{"id": subID, "name": "Sub", "realm": "sub.example.com", "tree": []string{rootID, acmeID}},
-			map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
-		},
-	}
 }
 
 // withCrossbar is feedConfig with a Crossbar.

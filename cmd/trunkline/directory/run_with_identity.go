@@ -10,8 +10,9 @@ import (
 	"trunkline/identity"
 )
 
-// runOnIdentity completes a command that runs on accounts, users and tokens, with the required flags.
-func runOnIdentity(p *cli.Program, command *cobra.Command,
+// runWithIdentity completes a command that runs on accounts, users and tokens, with the required flags. It opens
+// the identity.Service for run.
+func runWithIdentity(p *cli.Program, command *cobra.Command,
 	run func(ctx context.Context, s *identity.Service, args []string) error, required ...string) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := cli.RequireFlags(cmd, required...); err != nil {
@@ -27,7 +28,7 @@ func runOnUser(p *cli.Program, command *cobra.Command,
 	run func(ctx context.Context, s *identity.Service, account, username string) error) *cobra.Command {
 	account := command.Flags().String("account", "", cli.AccountUsage)
 	command.Args = cli.ExactArgs("USERNAME")
-	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, args []string) error {
+	return runWithIdentity(p, command, func(ctx context.Context, s *identity.Service, args []string) error {
 		return run(ctx, s, *account, args[0])
 	}, "account")
 }
@@ -39,7 +40,7 @@ func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
 	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
 	command.Args = cli.ExactArgs()
-	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
+	return runWithIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
 		refs := []string{*account}
 		if *account == "" {
 			accounts, err := s.Directory.ListAccounts(ctx)

@@ -2,8 +2,8 @@ package callcenter
 
 import "trunkline/event"
 
-// ownFormat produces Trunkline's own format for calls and states, and generic events for the rest.
-type ownFormat struct{}
+// svcFormat produces Trunkline's own format for calls and states, and generic events for the rest.
+type svcFormat struct{}
 
 // object is a JSON object; its keys are marshalled sorted.
 type object = map[string]any
@@ -13,7 +13,7 @@ var channelEvents = map[callStep]string{
 	transferred: "CHANNEL_BRIDGE", ended: "CHANNEL_DESTROY", abandoned: "CHANNEL_DESTROY",
 }
 
-func (ownFormat) emitCall(c *Center, k *call, _ *agent, step callStep) {
+func (svcFormat) emitCall(c *Center, k *call, _ *agent, step callStep) {
 	c.emit("svc.cc", object{
 		"Account-ID": c.account,
 		"Queue-ID":   k.queue.id,
@@ -38,7 +38,7 @@ func (ownFormat) emitCall(c *Center, k *call, _ *agent, step callStep) {
 	})
 }
 
-func (ownFormat) emitState(c *Center, a *agent) {
+func (svcFormat) emitState(c *Center, a *agent) {
 	data := object{
 		"Account-ID": c.account, "Queue-ID": a.queue.id, "Type": event.AgentState,
 		"Agent-ID": a.ext, "Agent-State": a.state,
@@ -54,7 +54,7 @@ var statusChangeTypes = map[statusChange]event.Type{
 	arrives: event.AgentLogin, leaves: event.AgentLogout, pauses: event.AgentBreakStart, resumes: event.AgentBreakEnd,
 }
 
-func (ownFormat) emitStatus(c *Center, a *agent, change statusChange) {
+func (svcFormat) emitStatus(c *Center, a *agent, change statusChange) {
 	data := object{"agent_id": a.ext, "queue_id": a.queue.id, "email": a.email()}
 	switch change {
 	case pauses:
@@ -65,12 +65,8 @@ func (ownFormat) emitStatus(c *Center, a *agent, change statusChange) {
 	c.emitGeneric(statusChangeTypes[change], data)
 }
 
-func (ownFormat) emitTransfer(c *Center, from, to *agent, k *call) {
+func (svcFormat) emitTransfer(c *Center, from, to *agent, k *call) {
 	c.emitGeneric(event.AgentTransfer, object{
 		"agent_id": from.ext, "to_agent_id": to.ext, "queue_id": k.queue.id, "call_id": k.id,
 	})
-}
-
-func (c *Center) emitGeneric(t event.Type, data object) {
-	c.emit("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-func (c *cluster) testHealthAndStats(t *testing.T) {
+// testConnectionCounts counts the open connections of all nodes in the health and the statistics of each.
+func (c *cluster) testConnectionCounts(t *testing.T) {
 	w := c.createAccountAndUser(t, "counted", "demo")
 	c.createAccountAndUser(t, "uncounted", "demo")
 	first, second := c.channelNodes[0], c.lastChannelNode()

@@ -16,7 +16,7 @@ import (
 
 // TestAnUpdateReachesTheNodeWithTheCall asks for an update on a node that has no sessions.
 func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
-	h, run, bot := begin(t, dialect.Twilio, nil)
+	h, run, bot := startWithVendor(t, dialect.Twilio, nil)
 	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
