@@ -33,7 +33,8 @@ func TestAProviderHearsTheCallersLeg(t *testing.T) {
 				member + "|" + leg + "|1|Eve|Answered\n+OK\n",
 		}}).serve(t)
 		s := openSession(t,
-			sw.newPlatform(t, feed.Config{ListenBy: setting.Secret(c.by), ListenBeep: c.beep}, domains{})).(feed.Commander)
+			sw.newPlatform(t, feed.Config{ListenBy: setting.Secret(c.by), ListenBeep: c.beep},
+				domains{})).(feed.Commander)
 		err := s.Command(t.Context(), feed.Command{Action: feed.ActionAddListener, CallID: member, QueueID: "sales@x",
 			ProviderID: "p1", SessionID: "5f0e", Caller: "+4930123456"})
 		asked, beeps := sw.timesReceived("api "+sent), sw.timesReceived("api uuid_broadcast "+leg+" "+beep+" both")
