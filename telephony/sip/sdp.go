@@ -55,7 +55,7 @@ type SDP struct {
 	// description of plain RTP may have some too: the other side may then choose SRTP.
 	Crypto []srtp.Attribute
 
-	audioIndex     int // index of the audio among the media lines
+	audioIndex     int             // index of the audio among the media lines
 	rejectedByLine []rejectedMedia // by index of the media line; nil at audioIndex
 }
 
