@@ -158,7 +158,7 @@ type platformPublisher struct {
 	source   string // the records' header, as "sip"
 }
 
-// PublishCDR implements simulator.Records.
+// PublishCDR implements simulator.RecordPublisher.
 func (p platformPublisher) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
 	value, err := json.Marshal(row)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p platformPublisher) PublishCDR(ctx context.Context, accountID string, row
 	return p.producer.Produce(ctx, rawRecord(event.TopicCDRRaw, "svc.cdr", p.source, accountID, value))
 }
 
-// PublishEvent implements simulator.Records.
+// PublishEvent implements simulator.RecordPublisher.
 func (p platformPublisher) PublishEvent(ctx context.Context, accountID string, data []byte) error {
 	return p.producer.Produce(ctx, rawRecord(event.TopicRaw, "generic", p.source, accountID, data))
 }

@@ -61,10 +61,11 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 
 func TestManyThatComeBackShareTheReads(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
+	// The ring keeps next to nothing, so that replays read the log.
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	ids := log.put(0, "root", event.QueueCall, sourceOffsets(0, 3000)...)
-	keep := n.dial(t, token, "")
+	keep := n.dial(t, token, "") // the partition is followed while it is connected
 	log.put(0, "root", event.QueueCall, 3000)
 	keep.numbers(1)
 	log.mu.Lock()

@@ -13,8 +13,8 @@ import (
 
 // row is a call's row in the database.
 type row struct {
-	Order
-	Call
+	Order                 // its ID is the service's, the column id
+	Call                  // its ID is the origination_call_id, the column call_id
 	PublishedSteps   int  // steps of History that are published; the column announced
 	Live             bool // its node has still to follow, store or publish it; false: only read, and deleted later
 	Created, Updated time.Time
@@ -23,7 +23,7 @@ type row struct {
 // rows reads and writes the tables of calls and of node leases.
 type rows struct {
 	db     *sqldb.DB
-	writes limitedWrites // of calls
+	writes limitedWrites // of calls: bounded, so that other statements have connections
 	node   string        // Config.Node
 }
 
@@ -47,7 +47,7 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
-// insert adds the row of a new call of the node.
+// insert adds the row of a new call of the node. own is true unless there is an error.
 func (t rows) insert(ctx context.Context, r *row) (own bool, err error) {
 	return t.write(ctx, r, `INSERT INTO origination_calls (call_id, clicktocall_id, state, cause, history, announced, live,
 			updated, id, node, interaction_id, account_id, domain, user_id, extension, destination, created)
@@ -74,7 +74,7 @@ func (t rows) write(ctx context.Context, r *row, statement string, more ...any) 
 	return n == 1, sqldb.Wrap(err, "storing calls")
 }
 
-// delete deletes a call. It may never have been stored.
+// delete deletes a call. own is false if it was never stored, or another node has taken it over.
 func (t rows) delete(ctx context.Context, r *row) (own bool, err error) {
 	n, err := t.writes.exec(ctx, `DELETE FROM origination_calls WHERE id = $1 AND node = $2`, r.Order.ID, t.node)
 	return n == 1, sqldb.Wrap(err, "storing calls")
@@ -112,9 +112,9 @@ func ValidID(id string) bool {
 
 // requestCancel marks a call to be cancelled by its node. It returns false if the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
-	rows, err := t.writes.exec(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
+	updated, err := t.writes.exec(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
 		WHERE id = $1 AND state <> $2`, orderID, string(Ended))
-	return rows > 0, sqldb.Wrap(err, "requesting a call's cancellation")
+	return updated > 0, sqldb.Wrap(err, "requesting a call's cancellation")
 }
 
 // listCancelRequests returns the node's calls whose cancellation was requested on other nodes.

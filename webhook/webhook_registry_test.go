@@ -32,6 +32,37 @@ func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
 	}
 }
 
+// Until the registry has noticed a deletion, neither the reader nor what reads older events selects any for the
+// deleted account's webhook.
+func TestALoadedWebhookOfADeletedAccountSelectsNothing(t *testing.T) {
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
+	made, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: "https://example.com/hook"})
+	must(t, err)
+	stored, err := selectRow(t.Context(), e.db, "kiosk", made.ID)
+	must(t, err)
+	hook := (&registry{settings: e.settings, keys: e.keys}).buildHook(&stored, nil, e.directory.Tree())
+	message := &filterHeaders{account: "kiosk", typeBits: event.TypeClassOf(event.QueueCall, "svc.cc", ""),
+		name: event.NameBit([]byte(event.NameQueueCallEntered))}
+
+	selected := func() (byReader, byOlder bool) {
+		newWebhookSnapshot([]*loadedWebhook{hook}).match(message, e.directory.Tree(),
+			func(*loadedWebhook) { byReader = true })
+		return byReader, hook.selects(message, e.directory.Tree())
+	}
+
+	byReader, byOlder := selected()
+	if !byReader || !byOlder {
+		t.Fatalf("before the deletion selected by the reader %t, by what reads older events %t", byReader, byOlder)
+	}
+
+	_, err = e.directory.DeleteAccount(t.Context(), "kiosk", "")
+	must(t, err)
+	byReader, byOlder = selected()
+	if byReader || byOlder {
+		t.Errorf("after the deletion selected by the reader %t, by what reads older events %t", byReader, byOlder)
+	}
+}
+
 // A node that lacked the master key sends nothing until it has it, whatever else changes meanwhile.
 func TestAKeyThatCouldNotBeOpenedIsOpenedAtTheNextChange(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)

@@ -23,7 +23,7 @@ type fanoutBench struct {
 	stalledFraction      float64 // fraction of subscribers, --stall
 	resume               string
 	baseline             string // --floor: baselinePlain, baselineCoalesced, or "" for Trunkline
-	peer, peerSecret     string
+	peer, peerSecret     string // another product in place of Trunkline, "centrifugo", and the secret of its tokens
 
 	selfCommand func(args ...string) (*exec.Cmd, error) // runs this program, for a baseline
 }

@@ -46,7 +46,7 @@ func (b *fanoutBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, tokens and event sink of the run.
 func (r *fanoutRun) prepare(ctx context.Context) error {
-	run := rand.Text()[:load.RunLength]
+	runName := rand.Text()[:load.RunLength]
 	clock := load.NewClock()
 	client, err := r.client()
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
 	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate,
 		EventBytes: r.size}
-	accounts, sink, groups, err := r.openSubscribersAndSink(ctx, client, run)
+	accounts, sink, groups, err := r.openSubscribersAndSink(ctx, client, runName)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,8 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 
 	r.report.Transport = map[bool]string{true: "wss", false: "ws"}[strings.HasPrefix(r.url, "https:")]
 
-	r.source, err = load.NewSource(load.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
+	r.source, err = load.NewSource(
+		load.SourceConfig{Run: runName, Accounts: accounts, Size: r.size, Clock: clock}, sink)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	}
 
 	r.load, err = load.New(load.Config{
-		URL: r.url + path, Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
+		URL: r.url + path, Run: runName, Groups: groups, TLS: tlsConfig, Clock: clock,
 		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalledFraction, Resume: load.Resume(r.resume),
 	})
 
@@ -87,7 +88,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 }
 
 // openSubscribersAndSink returns the accounts, the sink of their events, and the subscribers.
-func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Client, run string) (
+func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Client, runName string) (
 	accounts []string, sink load.Sink, groups []load.Group, err error) {
 	if r.baseline != "" {
 		process, err := r.startBaseline()
@@ -112,7 +113,7 @@ func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Cli
 		return r.openCentrifugo(ctx)
 	}
 
-	made, err := r.openAccounts(ctx, run, identity.RoleUser)
+	made, err := r.openAccounts(ctx, runName, identity.RoleUser)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -57,9 +57,10 @@ const (
 	genericQueue
 	genericData
 	genericDataQueue
-	genericFirstSharedKey // the first of format.ContactCenterKeys
+	genericFirstSharedKey // the slots from here on are those of format.ContactCenterKeys
 )
 
+// The slots of keys: contactCenterKeys of those beside "data", dataKeys of those within it.
 var (
 	contactCenterKeys = format.ContactCenterKeys(genericFirstSharedKey)
 	dataKeys          = func() jsonscan.Keys {

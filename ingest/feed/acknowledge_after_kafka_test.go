@@ -50,7 +50,7 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	}
 
 	dir, store := t.TempDir(), openTestStore(t, "")
-	n := startNode(t, "a", dir, store, k, p, Config{Kind: killed})
+	n := startNode(t, "a", dir, store, k, p, Config{}, diesEarly)
 	happen(300)
 	eventually(t, "all was read", p.allRead)
 	n.kill() // Kafka has events that were not acknowledged

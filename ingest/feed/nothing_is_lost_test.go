@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,23 +53,23 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 	const total = 2000
 	sent := 0
 	for round := 0; sent < total; round++ {
-		cfg := Config{}
+		var faults []nodeFault
 		switch round % 3 {
 		case 0:
-			cfg.Kind = killed
+			faults = append(faults, diesEarly)
 		case 1:
-			cfg.Kind = narrow
+			faults = append(faults, smallSpool)
 			k.setAway(true)
 		}
 
-		n := startNode(t, fmt.Sprint("n", round), dir, store, k, p, cfg)
+		n := startNode(t, fmt.Sprint("n", round), dir, store, k, p, Config{}, faults...)
 		eventually(t, "connected", n.is(StateConnected))
 		for range 200 {
 			p.happen(event.Facts{Name: event.NameOther}, "x", nil)
 			sent++
 		}
 
-		if cfg.Kind == narrow {
+		if slices.Contains(faults, smallSpool) {
 			eventually(t, "the spool is full", n.is(StateSpoolFull))
 			k.setAway(false)
 		}

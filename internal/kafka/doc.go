@@ -49,7 +49,7 @@
 //   - log_reader_interfaces.go: what consumers read topics by
 //   - record.go, topic_id.go, log_position.go, log_gap.go, offset_lookup.go, lookup_batcher.go: records,
 //     positions in the log, gaps in it, looking offsets up
-//   - reader.go, reader_subscription.go, reader_position_check.go, epoch_history.go, broker_fetcher.go,
+//   - reader.go, reader_subscription.go, reader_position_check.go, reader_retry.go, epoch_history.go, broker_fetcher.go,
 //     fetch_subscription.go, fetch_protocol.go, fetch_shared_buffer.go, damaged_batch.go, scan_partition.go:
 //     reading: a reader, the fetcher of a broker that all readers share, the protocol, buffers, damage,
 //     ranges

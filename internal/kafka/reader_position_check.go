@@ -1,11 +1,6 @@
 package kafka
 
-import (
-	"context"
-	"fmt"
-
-	kafkago "github.com/segmentio/kafka-go"
-)
+import "context"
 
 // checkRange returns *GapError if nextOffset is outside the log, and nil if it is in
 // the log after all: a new leader may not have had it yet.
@@ -28,10 +23,10 @@ func (r *Reader) checkRange(ctx context.Context) error {
 	return nil
 }
 
-// checkEpoch returns *GapError if the record before nextOffset is no longer in the
-// log.
+// checkEpoch returns *GapError if the log was truncated below nextOffset, or has other records there: if the
+// leader epoch of the last record that was read ends elsewhere in the log.
 func (r *Reader) checkEpoch(ctx context.Context) error {
-	last := r.epochs.last()
+	last := r.epochs.last() // that of the last record read
 	if last == UnknownEpoch {
 		return nil
 	}
@@ -55,42 +50,4 @@ func (r *Reader) divergenceGap(ctx context.Context, end EpochEnd) error {
 	// The log may go on in that epoch beyond what was read of it: common is only what both have.
 	end.Offset = min(end.Offset, r.epochs.endOf(end.LeaderEpoch))
 	return truncationGap(r.topic, r.partition, r.nextOffset, end, first, next)
-}
-
-// errLeaderBehind is the error of a leader that does not have an offset of the log
-// yet.
-var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafkago.UnknownLeaderEpoch)
-
-// handleError counts an error and waits before the retry; it returns an error if a retry is
-// useless.
-func (r *Reader) handleError(ctx context.Context, err error) error {
-	if staleLeader(err) {
-		r.cluster.leaders.markStale(r.prefixedTopic, r.partition, r.leader)
-	}
-
-	r.cluster.metrics.countError("fetch", reasonLabel(err))
-	if !retriable(err) {
-		return asFault(err, "reading from Kafka")
-	}
-
-	if !r.failing {
-		r.failing = true
-		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition,
-			"offset", r.nextOffset, "error", err)
-	}
-
-	if !r.backoff.Wait(ctx) {
-		return ctx.Err()
-	}
-
-	return nil
-}
-
-func (r *Reader) resetErrors() {
-	r.backoff.Reset()
-	if r.failing {
-		r.failing = false
-		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition,
-			"offset", r.nextOffset)
-	}
 }

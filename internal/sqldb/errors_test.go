@@ -35,7 +35,7 @@ func TestUniqueConstraintsAreRecognised(t *testing.T) {
 	})
 }
 
-func TestWrapTellsAwayFromWrong(t *testing.T) {
+func TestWrapDistinguishesAnUnavailableDatabaseFromAWrongStatement(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
 		_, err := db.ExecContext(t.Context(), `SELECT nonsense FROM nowhere`)

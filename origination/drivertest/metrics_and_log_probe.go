@@ -15,15 +15,15 @@ import (
 
 // Probe reads the metrics and the log of a driver.
 type Probe struct {
-	Log      *Log
-	registry *prometheus.Registry
-	name     string
+	Log          *Log
+	registry     *prometheus.Registry
+	metricPrefix string
 }
 
 // NewProbe returns the dependencies of a driver and its probe. name is part of the names of the
 // driver's metrics.
 func NewProbe(t *testing.T, name string) (eventdriver.Deps, *Probe) {
-	p := &Probe{Log: &Log{}, registry: prometheus.NewRegistry(), name: "trunkline_origination_" + name + "_"}
+	p := &Probe{Log: &Log{}, registry: prometheus.NewRegistry(), metricPrefix: "trunkline_origination_" + name + "_"}
 	return eventdriver.Deps{Log: slog.New(slog.NewTextHandler(io.MultiWriter(p.Log, t.Output()), nil)),
 		Metrics: p.registry}, p
 }
@@ -37,7 +37,7 @@ func (p *Probe) Metric(t *testing.T, name string) (sum float64) {
 	}
 
 	for _, family := range families {
-		if family.GetName() == p.name+name {
+		if family.GetName() == p.metricPrefix+name {
 			for _, metric := range family.GetMetric() {
 				sum += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 			}

@@ -12,9 +12,9 @@ import (
 	"trunkline/internal/retry"
 )
 
-// Records publishes call records to cdr.raw in the format svc.cdr, and events to cc.raw in the format
+// RecordPublisher publishes call records to cdr.raw in the format svc.cdr, and events to cc.raw in the format
 // generic.
-type Records interface {
+type RecordPublisher interface {
 	// PublishCDR publishes a call record; nil means that it is durable.
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
 	// PublishEvent publishes an event, a JSON object; nil means that it is durable.
@@ -27,7 +27,7 @@ const shards = 16
 
 // outbox publishes the records and events of calls, and retries until it succeeds.
 type outbox struct {
-	records Records
+	records RecordPublisher
 	shards  [shards]chan outboxItem
 	metrics *metrics
 	log     *slog.Logger
@@ -44,7 +44,7 @@ type outboxItem struct {
 	data      []byte     // of an event, JSON
 }
 
-func newOutbox(size int, records Records, m *metrics, log *slog.Logger) *outbox {
+func newOutbox(size int, records RecordPublisher, m *metrics, log *slog.Logger) *outbox {
 	o := &outbox{records: records, metrics: m, log: log}
 	for i := range o.shards {
 		o.shards[i] = make(chan outboxItem, max(size/shards, 1))

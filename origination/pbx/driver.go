@@ -63,7 +63,7 @@ var _ origination.Driver = (*Driver)(nil)
 // Registrations.AddListener(driver) before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
-	admission Admission, records Records, reg prometheus.Registerer, log *slog.Logger,
+	admission Admission, records RecordPublisher, reg prometheus.Registerer, log *slog.Logger,
 ) (*Driver, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err

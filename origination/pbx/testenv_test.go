@@ -135,7 +135,7 @@ func newTestEnvWithConfig(t testing.TB, config sip.Config, change func(*pbx.Conf
 func buildTestEnv(
 	t testing.TB, config sip.Config, limits origination.AdmissionConfig, change func(*pbx.Config),
 	local localcall.Destination,
-	publish pbx.Records, kept *records,
+	publish pbx.RecordPublisher, kept *records,
 ) *testEnv {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))

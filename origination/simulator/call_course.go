@@ -143,7 +143,7 @@ func (c *call) end(cause string) {
 	c.reachedAt[origination.Ended] = time.Now()
 	for _, row := range c.rows(cause) {
 		c.unpublished = append(c.unpublished,
-			func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
+			func(ctx context.Context, r RecordPublisher) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
 	_, answered := c.reachedAt[origination.UserAnswered]
 	if answered {
@@ -153,5 +153,5 @@ func (c *call) end(cause string) {
 
 func (c *call) addRecord(data []byte) {
 	c.unpublished = append(c.unpublished,
-		func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
+		func(ctx context.Context, r RecordPublisher) error { return r.PublishEvent(ctx, c.AccountID, data) })
 }

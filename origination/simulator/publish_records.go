@@ -6,7 +6,7 @@ import (
 )
 
 // publication publishes one record or event to Kafka.
-type publication func(ctx context.Context, records Records) error
+type publication func(ctx context.Context, records RecordPublisher) error
 
 const (
 	publishTimeout = time.Second // longest wait of a call's course for Kafka

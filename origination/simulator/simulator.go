@@ -41,9 +41,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Records publishes a phone platform's call records and events. A nil error means that the record is
+// RecordPublisher publishes a phone platform's call records and events. A nil error means that the record is
 // durable.
-type Records interface {
+type RecordPublisher interface {
 	// PublishCDR publishes a call record.
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
 	// PublishEvent publishes an event in the generic format.
@@ -53,7 +53,7 @@ type Records interface {
 // Simulator is an origination.Driver.
 type Simulator struct {
 	cfg     Config
-	records Records
+	records RecordPublisher
 	log     *slog.Logger
 	panics  *panics.Recoverer
 
@@ -69,7 +69,7 @@ type Simulator struct {
 }
 
 // New returns a simulator. It runs no calls before Follow.
-func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logger) (*Simulator, error) {
+func New(cfg Config, records RecordPublisher, reg prometheus.Registerer, log *slog.Logger) (*Simulator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

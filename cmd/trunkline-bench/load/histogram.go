@@ -9,8 +9,8 @@ import (
 // above, their width is at most 1/128 of the value.
 const (
 	unitShift = 10
-	subBits   = 7
-	subCount  = 1 << subBits
+	subBits   = 7            // a power of two has 1 << subBits buckets
+	subCount  = 1 << subBits // of a power of two
 	buckets   = (32-subBits+1)*subCount + subCount
 )
 

@@ -25,8 +25,8 @@ type accountCache struct {
 // legInfo has the account and the interaction id from a leg's events.
 type legInfo struct{ account, interaction string }
 
-// agentNames returns the names of an agent's tiers and contact.
-func (c *accountCache) agentNames(agent string) ([]string, bool) {
+// agentAccountNames returns the names of an agent's tiers and contact.
+func (c *accountCache) agentAccountNames(agent string) ([]string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	names, ok := c.agents[agent]
@@ -128,7 +128,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return s.accounts.Account(names...), names
 	}
 
-	queueNames, known := s.accountCache.agentNames(agent)
+	queueNames, known := s.accountCache.agentAccountNames(agent)
 	names = append(names, queueNames...)
 	account = s.accounts.Account(names...)
 	if account != "" || known || e.Format != callcenterFormat {
@@ -144,7 +144,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		return "", names
 	}
 
-	queueNames, _ = s.accountCache.agentNames(agent)
+	queueNames, _ = s.accountCache.agentAccountNames(agent)
 	names = append(names, queueNames...)
 	return s.accounts.Account(names...), names
 }

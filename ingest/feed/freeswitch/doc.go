@@ -53,7 +53,7 @@
 // Read platform.go, then session.go.
 //
 //   - platform.go, session.go, subscribed_events.go: a switch; a connection to it; the events to subscribe to
-//   - account_lookup.go, agent_names.go: the account of an event; what the switch reports of an agent's queues
+//   - account_lookup.go, agent_account_names.go: the account of an event; by which names an agent is one of an account
 //   - recent_ids.go, heartbeat_gaps.go: objects with events that a snapshot may not have yet; missing
 //     HEARTBEATs
 //   - snapshot.go, api_response.go: the switch's state, and its answers to commands

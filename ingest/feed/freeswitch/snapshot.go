@@ -236,7 +236,7 @@ func (b *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 		queues = []string{}
 	}
 
-	names, _ := b.accountCache.agentNames(agent)
+	names, _ := b.accountCache.agentAccountNames(agent)
 	b.add(state.Agent, agent, facts, queues, names...)
 	b.Objects[len(b.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
 }

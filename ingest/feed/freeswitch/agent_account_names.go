@@ -24,14 +24,14 @@ func (s *session) queryAgents(ctx context.Context) (agents, tiers table, err err
 		tiers, err = s.queryTable(ctx, "callcenter_config tier list", "")
 	}
 	if err == nil {
-		s.accountCache.setAgents(agentNames(agents, tiers))
+		s.accountCache.setAgents(agentAccountNames(agents, tiers))
 	}
 	return agents, tiers, err
 }
 
-// agentNames returns the names that may map to an account, by agent: the domain of
+// agentAccountNames returns the names that may map to an account, by agent: the domain of
 // its own name and of its queues, that of its contact, and its queues.
-func agentNames(agents, tiers table) map[string][]string {
+func agentAccountNames(agents, tiers table) map[string][]string {
 	queues := queuesOf(tiers)
 	all := make(map[string][]string, len(agents.rows))
 	for _, row := range agents.rows {

@@ -55,10 +55,10 @@ type testNode struct {
 // mortalKafka is the Kafka that a process sees until it is killed.
 type mortalKafka struct {
 	*fakeKafka
-	mu    sync.Mutex
-	dead  bool
-	dieAt int           // the number of calls after which the answer does not come any more; -1: none
-	gate  chan struct{} // Produce waits until it is closed; nil does not block
+	mu              sync.Mutex
+	dead            bool
+	callsUntilDeath int           // the number of calls after which the answer does not come any more; -1: none
+	gate            chan struct{} // Produce waits until it is closed; nil does not block
 }
 
 // pause makes Produce wait until resume.
@@ -98,47 +98,56 @@ func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) erro
 	}
 
 	err := k.fakeKafka.Produce(ctx, records...)
-	if k.dieAt == 0 {
+	if k.callsUntilDeath == 0 {
 		k.dead = true
 		return fault.Unavailable(nil, 0, "killed")
 	}
 
-	k.dieAt--
+	k.callsUntilDeath--
 	return err
 }
 
-// startNode starts a node with a feed of p that sends to k. See newTestNode for cfg.Kind.
-func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config) *testNode {
+// nodeFault is what becomes of a testNode.
+type nodeFault string
+
+const (
+	diesEarly  nodeFault = "dies early"  // after one of its first answers from Kafka
+	smallSpool nodeFault = "small spool" // its spool has little space
+)
+
+// startNode starts a node with a feed of p that sends to k.
+func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
+	faults ...nodeFault) *testNode {
 	t.Helper()
-	return startNodeLog(t, name, dir, store, k, p, cfg, slog.New(slog.DiscardHandler))
+	return startNodeLog(t, name, dir, store, k, p, cfg, slog.New(slog.DiscardHandler), faults...)
 }
 
 func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
-	log *slog.Logger) *testNode {
+	log *slog.Logger, faults ...nodeFault) *testNode {
 	t.Helper()
-	n := newTestNode(t, name, dir, store, k, p, cfg, log)
+	n := newTestNode(t, name, dir, store, k, p, cfg, log, faults...)
 	n.start(t)
 	return n
 }
 
-// newTestNode returns a node that start starts. cfg.Kind may be killed or narrow; it becomes KindFreeSWITCH.
+// newTestNode returns a node that start starts.
 func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
-	log *slog.Logger) *testNode {
+	log *slog.Logger, faults ...nodeFault) *testNode {
 	t.Helper()
-	dieAt := -1
-	if cfg.Kind == killed {
-		dieAt = rand.IntN(3)
+	callsUntilDeath := -1
+	if slices.Contains(faults, diesEarly) {
+		callsUntilDeath = rand.IntN(3)
 	}
 
 	settings := DefaultSettings()
-	if cfg.Kind == narrow {
+	if slices.Contains(faults, smallSpool) {
 		settings.SpoolBytes = 16 << 10
 	}
 
 	cfg.Name, cfg.Kind = "pbx", KindFreeSWITCH
 	cfg.Redundancy = max(cfg.Redundancy, 1)
 
-	mortal := &mortalKafka{fakeKafka: k, dieAt: dieAt}
+	mortal := &mortalKafka{fakeKafka: k, callsUntilDeath: callsUntilDeath}
 	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name},
 		ServiceDeps{
 			Store: store, Directory: fakeDirectory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
@@ -231,9 +240,3 @@ func wantAll(t *testing.T, k *fakeKafka, n int) {
 		t.Fatalf("%d events from %d to %d, want 1 to %d", len(got), got[0], got[len(got)-1], n)
 	}
 }
-
-// Values of Config.Kind for newTestNode: what becomes of the node.
-const (
-	killed = "killed" // after one of its first answers from Kafka
-	narrow = "narrow" // its spool has little space
-)
