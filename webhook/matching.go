@@ -83,7 +83,9 @@ func (h *loadedWebhook) selects(m *filterHeaders, tree *identity.Tree) bool {
 
 // hasAccount reports whether the webhook's account still exists: the registry follows the accounts a moment
 // later than tree.
-func (h *loadedWebhook) hasAccount(tree *identity.Tree) bool { return tree.Contains(h.AccountID, h.AccountID) }
+func (h *loadedWebhook) hasAccount(tree *identity.Tree) bool {
+	return tree.Contains(h.AccountID, h.AccountID)
+}
 
 // admits reports whether the filters other than that of the account select a message.
 func (h *loadedWebhook) admits(m *filterHeaders) bool {
