@@ -210,6 +210,8 @@ func TestBoardDoesNotShift(t *testing.T) {
 				map[string]any{"width": one.width, "height": one.height, "deviceScaleFactor": 1, "mobile": false}, nil)
 			b.view(t, one.view)
 			b.awaitTrue(t, "the page", fmt.Sprintf("innerWidth === %d && %s", one.width, one.ready))
+			// The frames of the new size have been drawn: they shift everything.
+			b.mustEval(t, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))", nil)
 			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+jsWatchShifts, nil)
 			s.changeEverything(t, b)
 
