@@ -171,7 +171,6 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 		"/media/v1/{provider}?token=KEY stereo 8k {metadata}"
 	n.settings["TRUNKLINE_DEMO_PASSWORD"] = password
 	n.settings["TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS"] = "127.0.0.0/8"
-	n.settings["TRUNKLINE_AUDIT_USER_ENTRIES_PER_MINUTE"] = "100000" // addListener tries until the call is known
 	n.settings["TRUNKLINE_FEEDS"] = feedSettings(t, entry)
 	n.start(t)
 	n.awaitFeeds(t, 1)
