@@ -174,6 +174,14 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	n.settings["TRUNKLINE_FEEDS"] = feedSettings(t, entry)
 	n.start(t)
 	n.awaitFeeds(t, 1)
+	// The switch's tables have no calls: a resync that came behind the events would end the call.
+	eventually(t, "the first resync", func() error {
+		if !strings.Contains(readFile(t, n.log), `msg="resync done"`) {
+			return errors.New("it is not done")
+		}
+		return nil
+	})
+
 	key := strings.TrimSpace(n.cli(t, "apikey", "create", "--account", "demo", "--name", "switch", "--scope", "calls"))
 	channel := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin").types("AGENT_CUSTOM_EVENT"))})
