@@ -51,7 +51,7 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	}
 }
 
-// addMark adds a mark that the provider is told of, or a request that waits for the audio so far.
+// addMark adds a mark that is reported to the provider, or a request, for when the audio so far has been played.
 func (s *Session) addMark(name string, request *aiprotocol.Message) {
 	if !s.playout.addMark(name, request) {
 		s.service.metrics.ignoredMessages.WithLabelValues(problemMarks).Inc()

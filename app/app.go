@@ -45,7 +45,8 @@ type Config struct {
 // App is one process of Trunkline.
 type App struct{ *process }
 
-// process is what exists before the backends are opened. New sets its last fields; they do not change afterwards.
+// process has the settings, the log and what else exists before the backends are opened. New sets its last
+// fields; they do not change afterwards.
 type process struct {
 	settings  *settings.Settings
 	version   string
@@ -59,7 +60,8 @@ type process struct {
 	certificate *certificate.Reloader // of the public listener and SIP over TLS; nil without TLS
 }
 
-// base is what all roles use. openBase sets the fields in their order; they do not change afterwards.
+// base has the backends and services that all roles use. openBase sets the fields in their order; they do not
+// change afterwards.
 type base struct {
 	*process
 	db           *sqldb.DB

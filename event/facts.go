@@ -35,7 +35,8 @@ type Facts struct {
 	Agent      *AgentReport `json:"agent,omitempty"`    // what the platform reported of the agent, piece by piece
 }
 
-// AgentReport is what a platform reported of an agent, where it reports presence, activity and phone separately.
+// AgentReport has the states that a platform reported for an agent, where it reports presence, activity and
+// phone separately.
 // State of the facts is then what follows from all that is known of the agent. From
 // Device on, the fields are about its phone and its membership in the queue queue_id; they
 // are reported together if Device is set. WrapUpUntilMS alone ends a wrap-up.

@@ -30,7 +30,7 @@ const ReasonResync = "resync"
 // ReasonParked is the reason of a call that is held because it is parked.
 const ReasonParked = "parked"
 
-// Activity is what a platform reports an agent to do at the moment, apart from whether it is
+// Activity is an agent's present activity as the platform reports it, apart from whether it is
 // at work.
 type Activity string
 

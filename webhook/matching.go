@@ -56,7 +56,7 @@ func newWebhookSnapshot(webhooks []*loadedWebhook) *webhookSnapshot {
 func (h *webhookSnapshot) match(m *filterHeaders, tree *identity.Tree, each func(*loadedWebhook)) {
 	visit := func(candidates []*loadedWebhook) {
 		for _, w := range candidates {
-			if w.admits(m) && w.hasAccount(tree) {
+			if w.admits(m, tree) {
 				each(w)
 			}
 		}
@@ -76,20 +76,15 @@ func (h *webhookSnapshot) match(m *filterHeaders, tree *identity.Tree, each func
 // selects reports whether the webhook's filters select a message, its account included.
 func (h *loadedWebhook) selects(m *filterHeaders, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
-	return h.admits(m) && h.hasAccount(tree) &&
+	return h.admits(m, tree) &&
 		slices.ContainsFunc(ids,
 			func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })
 }
 
-// hasAccount reports whether the webhook's account still exists: the registry follows the accounts a moment
-// later than tree.
-func (h *loadedWebhook) hasAccount(tree *identity.Tree) bool {
-	return tree.Contains(h.AccountID, h.AccountID)
-}
-
-// admits reports whether the filters other than that of the account select a message.
-func (h *loadedWebhook) admits(m *filterHeaders) bool {
-	return h.selection.Admits(m.typeBits, m.name, m.agent, m.queue, m.call)
+// admits reports whether the filters other than that of the account select a message, and the webhook's account
+// still exists: the registry follows the accounts a moment later than tree.
+func (h *loadedWebhook) admits(m *filterHeaders, tree *identity.Tree) bool {
+	return h.selection.Admits(m.typeBits, m.name, m.agent, m.queue, m.call) && tree.Contains(h.AccountID, h.AccountID)
 }
 
 // filterHeaders are the fields of a message that filters match.

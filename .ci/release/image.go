@@ -25,7 +25,7 @@ const processUser = 65532
 
 const dataDir = "/var/lib/trunkline"
 
-// imageConfig is what deploy/Dockerfile says of the image.
+// imageConfig has the image's settings from deploy/Dockerfile.
 var imageConfig = v1.Config{
 	Env:          []string{"TRUNKLINE_DATA_DIR=" + dataDir},
 	User:         fmt.Sprintf("%d:%d", processUser, processUser),

@@ -14,7 +14,7 @@ import (
 	"trunkline/clients/conformance"
 )
 
-// script says what the server does with one stream: refuse it, or send events and then close or drop it.
+// script is the server's behaviour on one stream: it refuses it, or sends events and then closes or drops it.
 type script struct {
 	refuse int      // HTTP status instead of a stream
 	after  int      // its Retry-After, seconds

@@ -176,7 +176,7 @@ func (p *Partition) setHistory(e *Event, entry *Entry, history *History) {
 }
 
 // mayGoOn reports whether the next event may show that the leg of a call that has ended goes
-// on: Asterisk reports a time-out of a queue behind the event of a caller who is gone.
+// on: Asterisk reports a time-out of a queue after the event that the caller has left.
 func (e *Entry) mayGoOn() bool { return e.LegOutlivesVisit && e.Name == event.NameQueueCallAbandoned }
 
 // appendJSON appends the history as the member of an entry.

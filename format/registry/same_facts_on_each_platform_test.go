@@ -48,7 +48,7 @@ func factLines(t *testing.T, path string, selects func(*event.Facts) bool) (line
 	return lines
 }
 
-// The same story is told in the same facts on each platform. Captured sessions,
+// The same course of a call has the same facts on each platform. Captured sessions,
 // but for those of Kazoo, which are made from its schemas.
 func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 	const (

@@ -107,7 +107,7 @@ func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) erro
 	return err
 }
 
-// nodeFault is what becomes of a testNode.
+// nodeFault is a fault that a testNode has.
 type nodeFault string
 
 const (
